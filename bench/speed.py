@@ -37,8 +37,8 @@ from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
+from fl_clustering.private_clusters import point_files
 from fl_clustering.tasks import registry as task_registry
 
 _SEED = 1
@@ -66,10 +66,9 @@ class _Times(NamedTuple):
 def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
   """FedAvg and the like over 100 clients, against plain TensorFlow with the examples in memory."""
   num_cores = plain_tensorflow.limit_threads()
-  task = task_registry.load_task(
-      dataset="digits", num_clients=100, partition="dirichlet", dirichlet_alpha=0.5, model=model,
-      seed=_SEED,
-  )
+  task = task_registry.load_task(task_registry.TaskOptions(
+      dataset="digits", num_clients=100, partition="dirichlet", model=model, seed=_SEED,
+  ))
   everyone, rng = np.arange(len(task.clients)), np.random.default_rng(_SEED)
   clusters = tuple(
       rng.choice(everyone, rng.integers(5, 26), replace=False)
@@ -236,9 +235,9 @@ def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
   points = np.rint(rng.standard_normal((2000, sum(_WIDTHS))) * steps)
   model = server_step.MultiViewModel(
       centers=points[:num_clusters], view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
-      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2,
+      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2, widths=_WIDTHS,
   )
-  query = model.query(_WIDTHS)
+  query = model.query()
   shares = {str(i): share for i, share in enumerate(np.array_split(points, num_clients))}
   nothing = {client_id: points[:0] for client_id in shares}
   limit = lambda _: _iteration(points, model.centers, model.rates, model.view_factors)

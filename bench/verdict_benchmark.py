@@ -19,7 +19,7 @@ import collections
 import dataclasses
 import functools
 import tempfile
-from typing import Iterator
+from typing import Any, Iterator
 
 from absl import flags
 import numpy as np
@@ -67,9 +67,9 @@ def _load_task(
     config: config_lib.ThreePhaseConfig, model: model_lib.Model | None
 ) -> federated_task.FederatedTask:
   """Returns the run's task, with the model of the runs before if there is one."""
-  task = task_registry.load_task(
-      dataset="digits", data_dir=None, num_clients=config.num_clients, partition="dirichlet",
-      dirichlet_alpha=_ALPHA.value, num_groups=None, model=config.model, seed=config.seed)
+  split: dict[str, Any] = {"partition": "dirichlet", "dirichlet_alpha": _ALPHA.value}
+  task = task_registry.load_task(task_registry.TaskOptions(
+      num_clients=config.num_clients, model=config.model, seed=config.seed, **split))
   return dataclasses.replace(task, model=model or task.model)
 
 

@@ -105,6 +105,12 @@ def option(kind: type, about: str, default: Any = dataclasses.MISSING, **details
   return dataclasses.field(default=default, metadata={_METADATA: metadata})
 
 
+def changed(settings: type, name: str, **details: Any) -> Any:
+  """Returns the field of an option for a subclass, with other details such as its default."""
+  (field,) = (one for one in dataclasses.fields(settings) if one.name == name)
+  return option(**{**field.metadata[_METADATA], **details, "required": False})
+
+
 def of(settings: Any) -> dict[str, Option]:
   """Returns the options of a dataclass, in the order of its fields.
 
@@ -226,16 +232,17 @@ class WithChoices(Settings):
       """Returns an option of a choice."""
 
   def __init_subclass__(cls) -> None:
-    cls.of_choices = {}
+    cls.of_choices = {**getattr(cls, "of_choices", {})}
     annotations: dict[str, Any] = {}
+    inherited = {name for one in cls.__mro__[1:] for name in getattr(one, "__annotations__", ())}
     for setting, annotation in cls.__annotations__.items():
       annotations[setting] = annotation
       metadata = getattr(cls.__dict__.get(setting), "metadata", {}).get(_METADATA, {})
-      if "choices" in metadata:
+      if "choices" in metadata and setting not in cls.of_choices:
         found = by_name(metadata["choices"], same_defaults=metadata.get("several", False))
         cls.of_choices[setting] = found
         for name, users in found.items():
-          if name in annotations or name in cls.__annotations__:
+          if name in inherited or name in annotations or name in cls.__annotations__:
             raise TypeError(f"`{name}` must be the name of one setting, got a second one.")
           annotations[name] = Any
           setattr(cls, name, _for_all(users))
@@ -244,6 +251,11 @@ class WithChoices(Settings):
   def options_for(self, setting: str) -> dict[str, Any]:
     """Returns the options of all choices of a setting, by name; `None` where one is not given."""
     return {name: getattr(self, name) for name in self.of_choices[setting]}
+
+  def _complete(self, choice: Any) -> None:
+    """Sets the options of a choice that was made."""
+    for name in of(choice):
+      self._set(name, getattr(choice, name))
 
   def _set(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)

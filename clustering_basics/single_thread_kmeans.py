@@ -1,11 +1,11 @@
-"""scikit-learn's weighted k-means in one thread, for few points.
+"""One thread, for few points, and scikit-learn's weighted k-means in it.
 
 Several threads add up in an order that changes from run to run, and for few points they
 are slower than one.
 """
 
 import functools
-from typing import Any
+from typing import Any, ContextManager
 import warnings
 
 import numpy as np
@@ -15,11 +15,17 @@ from clustering_basics import core_count
 
 @functools.lru_cache(maxsize=None)
 def _thread_pools() -> Any:
-  # Here, since looking for the thread pools takes milliseconds; and scikit-learn must have
-  # loaded its own before.
+  # Once, since looking for the thread pools takes milliseconds; scikit-learn loads its own before.
+  from sklearn import cluster  # pylint: disable=g-import-not-at-top,unused-import
   import threadpoolctl  # pylint: disable=g-import-not-at-top
 
   return threadpoolctl.ThreadpoolController()
+
+
+def one_thread() -> ContextManager[Any]:
+  """Returns a context in which NumPy and scikit-learn compute in one thread."""
+  core_count.count_quietly()
+  return _thread_pools().limit(limits=1)
 
 
 def fit(
@@ -40,9 +46,8 @@ def fit(
   from sklearn import cluster  # pylint: disable=g-import-not-at-top
   from sklearn import exceptions  # pylint: disable=g-import-not-at-top
 
-  core_count.count_quietly()
   kmeans = cluster.KMeans(num_clusters, **settings)
-  with _thread_pools().limit(limits=1), warnings.catch_warnings():
+  with one_thread(), warnings.catch_warnings():
     warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
     kmeans.fit(points, sample_weight=weights)
     # Into an empty cluster scikit-learn moves a point, but may leave its label and the inertia as

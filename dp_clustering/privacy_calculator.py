@@ -107,21 +107,16 @@ def _bracketed_root(increasing: Callable[[float], float]) -> float:
   return high * optimize.brentq(lambda part: increasing(high * part), 0.5, 1.0, xtol=1e-15)
 
 
-def _check_epsilon(epsilon: float) -> None:
-  if epsilon != math.inf:
-    validate.positive(epsilon=epsilon)
-
-
 def gaussian_mu(epsilon: float, delta: float) -> float:
   """Returns the largest mu whose Gaussian mechanism is (epsilon, delta)-private.
 
   Args:
     epsilon: Positive number; `inf` gives `inf`.
   """
-  _check_epsilon(epsilon)
   validate.between(0, 1, delta=delta)
   if epsilon == math.inf:
     return math.inf
+  validate.positive(epsilon=epsilon)
   return _bracketed_root(lambda mu: _excess(epsilon, mu, delta)) * (1 - _MARGIN)
 
 

@@ -14,11 +14,14 @@ import sys
 import numpy as np
 from sklearn import datasets
 
-from clustering_basics import extras, options, validate
+from clustering_basics import options, validate
+from fl_clustering.engine import engines
 from fl_clustering.methods import method, registry
 
-if not extras.has_tff():
-  sys.exit(f"error: TensorFlow Federated must be installed for this, and isn't; {extras.advice()}.")
+try:
+  engines.check_installed(engines.usual())
+except ValueError as e:
+  sys.exit(f"error: {e}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pandas as pd
 from clustering_basics import intervals
 from experiment_shell import tidy_tables
 
-# Tables by name: the tidy ones of a run, and those that a report shows.
+# Tables by name.
 Frames = dict[str, pd.DataFrame]
 # How to read the gains of a report.
 READING_OF_GAINS = (

@@ -218,10 +218,11 @@ class SavedMultiView(SavedModel):
       scaling: secure_sums.Scaling, tables: saved.SavedTables,
   ) -> multiview_model.FittedViews:
     model = server_step.MultiViewModel(
-        alpha=document["alpha"], **{name: arrays[name] for name in _ARRAYS_OF_MODEL}
+        alpha=document["alpha"], widths=tables.widths,
+        **{name: arrays[name] for name in _ARRAYS_OF_MODEL},
     )
     return multiview_model.FittedViews(
-        model, scaling, tables.scaling(arrays["centroids"]), tables.widths, document["view_norms"]
+        model, scaling, tables.scaling(arrays["centroids"]), document["view_norms"]
     )
 
 

@@ -36,7 +36,8 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_options_follow_their_choice_in_json(self):
     names = list(_Config().to_json())
-    self.assertEqual(names[3:6], ["partition", "dirichlet_alpha", "num_groups"])
+    place = names.index("partition")
+    self.assertEqual(names[place + 1 : place + 3], ["dirichlet_alpha", "num_groups"])
     start = names.index("methods")
     self.assertEqual(names[start + 1 : start + 3], ["num_clusters", "representation"])
     self.assertCountEqual(names, _Config.__dataclass_fields__)

@@ -19,6 +19,7 @@ from absl.testing import parameterized
 import tensorflow  # pylint: disable=unused-import  # Imported by a script, Keras builds no model.
 
 from clustering_basics import extras
+from fl_clustering.engine import engines
 from tests import nightly
 
 
@@ -93,11 +94,12 @@ class OwnDocsTest(parameterized.TestCase):
       self.assertAlmostEqual(_accuracies(found)[name], accuracy, delta=0.03, msg=name)
 
   @parameterized.parameters("own_model", "simple_ditto", "three_phases_in_one_file")
-  def test_a_script_without_tff_ends_with_one_line(self, name):
+  def test_a_script_without_an_engine_ends_with_one_line(self, name):
     with (
         mock.patch.object(extras, "has_tff", return_value=False),
+        mock.patch.object(engines, "is_installed", return_value=False),
         mock.patch.dict(sys.modules, {"tensorflow": None}),
-        self.assertRaisesRegex(SystemExit, r"\Aerror: .*[Tt]ensor.*\Z"),
+        self.assertRaisesRegex(SystemExit, r"\Aerror: .*([Tt]ensor|`engine`).*\Z"),
     ):
       _in_this_process(_read(f"examples/{name}.py"))
 

@@ -126,7 +126,7 @@ class ScoringTest(parameterized.TestCase):
 
   def test_what_is_of_a_cluster_stays_with_it_where_others_are_left_out(self):
     with tempfile.TemporaryDirectory() as folder:
-      with_new_client = _make_engine(folder, held_out.hold_out(_task, 1, seed=0))
+      with_new_client = _make_engine(folder, held_out.HeldOut(num_new_clients=1).of_task(_task, 0))
       self.assertEqual(letters.name(with_new_client.clients), "abcd")
       outcome = result.Outcome(
           # The first cluster is empty.

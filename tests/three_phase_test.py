@@ -370,7 +370,7 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertEqual(isinstance(found.vectors, np.memmap), name != "fedavg")
 
   def test_new_clients_do_not_train_and_get_a_model(self):
-    task = held_out.hold_out(_task, 2, seed=0)
+    task = held_out.HeldOut(num_new_clients=2).of_task(_task, 0)
     config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
     with tempfile.TemporaryDirectory() as folder:
       result = run_lib.run(config, task, folder)

@@ -82,9 +82,9 @@ def load_task(model: str, seed: int, num_clients: int) -> Any:
   """Returns the comparison's `FederatedTask`, whose clients have labels of few kinds."""
   from fl_clustering.tasks import registry  # pylint: disable=g-import-not-at-top
 
-  return registry.load_task(
+  return registry.load_task(registry.TaskOptions(
       dataset="digits", num_clients=num_clients, partition="dirichlet", model=model, seed=seed
-  )
+  ))
 
 
 def read(path: str) -> Job:

@@ -138,7 +138,9 @@ def _optimum(
   ]
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the report."""
   settings, datasets = document["config"], document["inputs"]["datasets"]
   losses = _losses(tidy[tidy_experiment.RESULTS])

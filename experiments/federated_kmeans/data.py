@@ -162,15 +162,11 @@ def draw_grid(beta: float, points: int, noise: float, seed: int) -> LabelledClie
 def _digits_task(
     dataset: str | None, data_dir: str | None, seed: int
 ) -> federated_task.FederatedTask:
-  is_split = dataset == "digits"  # EMNIST has its writers.
-  return registry.load_task(
-      dataset=dataset,
-      data_dir=data_dir,
-      num_clients=DIGIT_CLIENTS,
-      partition="dirichlet" if is_split else None,
-      dirichlet_alpha=_DIGIT_ALPHA if is_split else None,
-      seed=seed,
-  )
+  split: dict[str, Any] = {}
+  if dataset == "digits":  # EMNIST has its writers.
+    split = {"partition": "dirichlet", "dirichlet_alpha": _DIGIT_ALPHA}
+  options = registry.TaskOptions(dataset=dataset, num_clients=DIGIT_CLIENTS, seed=seed, **split)
+  return registry.load_task(options, data_dir)
 
 
 def load_digits(dataset: str | None, data_dir: str | None, seed: int) -> LabelledClients:

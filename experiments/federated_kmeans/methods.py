@@ -24,7 +24,9 @@ from clustering_basics import single_thread_kmeans
 from dp_clustering import clustering
 from dp_clustering import clustering_params
 from experiments.federated_kmeans import data
+from fl_clustering.kmeans import estimator
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import server_step
 from fl_clustering.points import privacy
 
 _CENTRAL_RESTARTS = 10
@@ -72,10 +74,7 @@ def _fit(
     clients: data.LabelledClients, seed: int, algorithm: kmeans_config.Algorithm,
     privacy_of_fit: privacy.PointPrivacy | None = None,
 ) -> Any:
-  # Reports read the registry below without TensorFlow Federated.
-  from fl_clustering.kmeans import FederatedKMeans  # pylint: disable=g-import-not-at-top
-
-  model = FederatedKMeans(
+  model = estimator.FederatedKMeans(
       clients.num_clusters, algorithm, privacy=privacy_of_fit, keep_history=True,
       random_state=seed,
   )
@@ -132,8 +131,6 @@ def printed_fkm(
   Returns:
     The global centroids after every round, float32 of shape (K, d).
   """
-  from fl_clustering.kmeans import server_step  # pylint: disable=g-import-not-at-top
-
   core_count.count_quietly()
   sent = [_picked_rows(points, num_clusters, rng) for points in clients]
   after_rounds = []
@@ -142,7 +139,7 @@ def printed_fkm(
         (means[counts >= _PRINTED_LEAST_COUNT], counts[counts >= _PRINTED_LEAST_COUNT])
         for means, counts in sent
     ]
-    means, weights = (np.concatenate(parts).astype(np.float32) for parts in zip(*kept))
+    means, weights = map(np.concatenate, zip(*kept))
     after_rounds.append(server_step.combined_means(means, weights, num_clusters, rng))
     sent = [_local_means(points, after_rounds[-1].astype(np.float64)) for points in clients]
   return after_rounds

@@ -11,14 +11,13 @@ import contextlib
 import dataclasses
 import functools
 import os
+import tempfile
 from typing import Any, Callable, Iterator, Mapping, TYPE_CHECKING
 
 from absl import logging
 import numpy as np
 
 from clustering_basics import atomic_file
-from clustering_basics import extras
-from clustering_basics import validate
 from dp_clustering import clustering_params
 from experiment_shell import launch
 from experiment_shell import output_folder
@@ -29,7 +28,7 @@ from experiments.federated_kmeans import own_summary as summary
 from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering import runtime
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
@@ -37,7 +36,6 @@ from fl_clustering.tables import schema as schema_lib
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
-  from fl_clustering.points import secure_sums as secure_sums_lib
 
 _Fit = Callable[[int], "fitted.Fit"]
 
@@ -109,14 +107,13 @@ def _fitter(
   """
 
   @functools.cache
-  def hold() -> secure_sums_lib.ClientPoints:
-    # They take long to import.  pylint: disable=g-import-not-at-top
-    from fl_clustering.kmeans import estimator
-    from fl_clustering.points import federated_clusterer
+  def hold() -> secure_sums.ClientPoints:
+    from fl_clustering.kmeans import estimator  # pylint: disable=g-import-not-at-top
 
-    needs_tff = config.kmeans(num_clusters=1).needs_tff
-    hold_points = stack.enter_context(federated_clusterer.open_clients(needs_tff, in_files=True))
-    return estimator.hold(features, config.privacy, hold_points)
+    directory = stack.enter_context(tempfile.TemporaryDirectory())
+    return estimator.hold(
+        features, config.privacy, functools.partial(secure_sums.hold, directory=directory)
+    )
 
   @functools.lru_cache(maxsize=1)
   def fit(num_clusters: int) -> fitted.Fit:
@@ -153,9 +150,6 @@ def _load(
   Args:
     advice: Adds to the errors of its files what the user can do.
   """
-  if config.kmeans(num_clusters=1).needs_tff and not extras.has_tff():
-    rule = f"be sums where TensorFlow Federated isn't installed ({extras.advice()})"
-    raise validate.error("algorithm", rule, config.algorithm)
   is_private = config.privacy is not None
   with advice:
     clients = clients_lib.open_folder(data_dir, config.schema, private=is_private)
@@ -274,7 +268,6 @@ EXPERIMENT = tidy_experiment.Experiment(
     read=summary.READ,
     finish=_finish,
     charged_in=_charged_in,
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
-    failures=(runtime.WorkerLost,),
+    versions_of=("numpy", "scikit-learn"),
     rechecks_finished=True,
 )

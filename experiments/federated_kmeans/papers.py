@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-from typing import Any, Callable, Iterator, TYPE_CHECKING
+from typing import Any, Iterator, TYPE_CHECKING
 
 import numpy as np
 from sklearn import metrics
 
 from clustering_basics import agreement
-from clustering_basics import extras
-from clustering_basics import validate
+from clustering_basics import single_thread_kmeans
 from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
@@ -20,52 +18,28 @@ from experiments.federated_kmeans import config as config_lib
 from experiments.federated_kmeans import data as data_lib
 from experiments.federated_kmeans import methods
 from experiments.federated_kmeans import summary
-from fl_clustering import runtime
 
 if TYPE_CHECKING:
   from matplotlib.axes import Axes
   import pandas as pd
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Study:
-  """What a cell is measured with.
-
-  Attributes:
-    draw: From the name of the data and a seed to their clients.
-    start: Starts TensorFlow Federated, once.
-  """
-
-  draw: Callable[[str, int], data_lib.LabelledClients]
-  start: Callable[[], None]
-
-
 def _load(
     config: config_lib.PaperConfig, stack: contextlib.ExitStack, *, cache_dir: str | None = None
 ) -> tidy_experiment.Inputs:
   """Finds the data; `cache_dir` is TFF's cache folder, or None."""
-  if not extras.has_tff():
-    rule = f"be given where TensorFlow Federated isn't installed ({extras.advice()})"
-    raise validate.error("data_dir", rule, None)
   described = data_lib.describe(config, cache_dir)
-
-  @functools.cache
-  def start() -> None:
-    import threadpoolctl  # pylint: disable=g-import-not-at-top
-
-    stack.enter_context(runtime.LocalRuntime())
-    # One thread: for so few points scikit-learn's several are ten times slower where other
-    # programs run too, and add up in an order that changes from run to run.
-    stack.enter_context(threadpoolctl.threadpool_limits(1))
-
+  # For so few points scikit-learn's several threads are ten times slower where other programs run,
+  # too, and add up in an order that changes from run to run.
+  stack.enter_context(single_thread_kmeans.one_thread())
   return tidy_experiment.Inputs(
-      Study(data_lib.build_draw(described.get("dataset"), cache_dir), start),
+      data_lib.build_draw(described.get("dataset"), cache_dir),
       identity={"data": described},
       lines=tuple(f"data: {what}: {source}" for what, source in described.items()),
   )
 
 
-def cells(config: config_lib.PaperConfig, unused_study: Any = None) -> list[dict[str, Any]]:
+def cells(config: config_lib.PaperConfig, unused_draw: Any = None) -> list[dict[str, Any]]:
   """Returns what is measured, each once though several figures show it."""
   found = {
       (data, seed, method): None
@@ -101,8 +75,7 @@ def _measure(
     whole: tidy_experiment.Run, data: str, seed: int, method: str
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the scores, which are exact, and those after every round."""
-  whole.data.start()
-  clients = whole.data.draw(data, seed)
+  clients = whole.data(data, seed)
   found = methods.METHODS[method](clients, seed)
   is_shown = "rounds" in whole.config.figures and method in methods.FIGURES["rounds"].get(data, ())
   return {
@@ -294,6 +267,5 @@ EXPERIMENT = tidy_experiment.Experiment(
     figures=_FIGURES,
     reading=summary.READING,
     tidy={tidy_experiment.RESULTS: {}, summary.BY_ROUND: {"round": int}},
-    versions_of=("numpy", "scikit-learn", "tensorflow", "tensorflow-federated"),
-    failures=(runtime.WorkerLost,),
+    versions_of=("numpy", "scikit-learn"),
 )

@@ -21,7 +21,7 @@ from experiments.multi_view import data as data_lib
 from experiments.multi_view import methods
 from experiments.multi_view import simulated_dha
 from experiments.multi_view import summary
-from fl_clustering.tables import views as views_lib
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import shares as shares_lib
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from experiments.own_tables import cluster_profiles
 from experiments.own_tables import fitted_rows
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.points import federated_clusterer
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import schema as schema_lib
 
 
@@ -30,8 +30,7 @@ def _finish(whole: tidy_experiment.Run, unused_tidy: Mapping[str, Any]) -> None:
       data.num_clusters, view_weights=methods.OURS, seed=whole.config.seed,
       field_widths=data.kept.field_widths, **whole.config.method_settings,
   )
-  with federated_clusterer.open_clients(needs_tff=False) as hold_points:
-    fit = fitting.fit(settings, hold_points(features), data.kept.widths)
+  fit = fitting.fit(settings, secure_sums.hold(features), data.kept.widths)
   fit.warn_of_few_points()
   model = load_model.SavedMultiView.of_fit(fit, data.kept).knowing_farthest(data.tables)
   fitted_rows.write(whole.folder, model, data.tables)

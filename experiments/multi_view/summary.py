@@ -151,7 +151,9 @@ def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFram
   return pd.concat(found) if found else pd.DataFrame()
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the report."""
   results, datasets = tidy[tidy_experiment.RESULTS], document["inputs"]["datasets"]
   nmi_alone = _nmi_alone(results)

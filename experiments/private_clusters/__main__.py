@@ -19,12 +19,10 @@ from experiment_shell import program
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from experiments.private_clusters import config as config_lib
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import registry as task_registry
 
 option_flags.define(config_lib.PrivateClustersConfig)
-path_flag.define(
-    "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
-    "default ~/.tff).")
+path_flag.define("data_dir", None, task_registry.DATA_DIR)
 
 
 def config() -> config_lib.PrivateClustersConfig:

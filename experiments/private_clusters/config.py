@@ -10,42 +10,21 @@ from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
-from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tasks import models
-from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
 
 _MAX_INT = 2**31 - 1
 _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
 
-_NUM_CLIENTS = 100
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PrivateClustersConfig(options.WithChoices):
-  """The settings of a run, checked and completed when made."""
+class PrivateClustersConfig(task_registry.TaskOptions):
+  """The settings of a run, checked and completed when made; of tables, the schema is public."""
 
-  dataset: str = options.option(
-      str, options.listed(task_registry.DATASETS), "digits", values=task_registry.DATASETS
+  model: str = options.changed(
+      task_registry.TaskOptions, "model", default="logistic", default_text=None
   )
-  # What is public of clients' own tables, whose number is that of the clients; None for other data.
-  schema: schema_lib.Schema | None = None
-  num_clients: int | None = options.option(
-      int, "Number of clients.", None, rule=_AT_LEAST_ONE,
-      default_text=f"{_NUM_CLIENTS}; with --dataset=files all of them",
-  )
-  partition: str | None = options.option(
-      str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
-      choices=partition_lib.PARTITIONS,
-      default_text="natural (by writer) for emnist, dirichlet for the rest",
-  )
-  image_size: int | None = options.option(
-      int, "Images are averaged down to so many pixels a side (digits, idx).", None,
-      default_text="as they are",
-  )
-  model: str = options.option(
-      str, options.listed(models.MODELS), "logistic", values=models.MODELS,
-      choices=models.MODELS,
+  seed: int = options.changed(
+      task_registry.TaskOptions, "seed", about="Seed of everything random that is no secret."
   )
   num_clusters: int = options.option(int, "Number of clusters.", 4, rule=_AT_LEAST_ONE)
   epsilon: tuple[float, ...] = options.option(
@@ -89,42 +68,33 @@ class PrivateClustersConfig(options.WithChoices):
   num_seeds: int = options.option(
       int, "How often a simulation is repeated, with other data and noise.", 1, rule=_AT_LEAST_ONE
   )
-  seed: int = options.option(
-      int, "Seed of everything random that is no secret.", 0,
-      rule=functools.partial(validate.integer, 0),
-  )
 
   def __post_init__(self) -> None:
     self._set("epsilon", tuple(map(float, self.epsilon)))
+    self._check_data()
     super().__post_init__()
-    self._complete_for_data()
     if not self.simulation:
       for name, number in (("epsilon", len(self.epsilon)), ("num_seeds", self.num_seeds)):
         if number > 1:
           raise validate.error(
               name, "be one without `simulation`, as budgets add up", getattr(self, name)
           )
-    task_registry.check(**task_registry.options_of(self))
     for epsilon in self.epsilon:
       self.settings(epsilon)
 
-  def _complete_for_data(self) -> None:
-    """Completes what has another default for clients' own tables."""
-    reads_tables = task_registry.DATASETS[self.dataset].reads_tables
-    if reads_tables and self.schema is None:
+  def _check_data(self) -> None:
+    if self.reads_tables and self.schema is None:
       raise ValueError(
           f"`schema` must be given for `dataset` {self.dataset}, as no private row may decide how "
           "rows are read, got None; experiments:draft_schema drafts one from a public sample."
       )
-    if reads_tables and self.num_clients is not None:
+    if self.reads_tables and self.num_clients is not None:
       raise validate.error(
           "num_clients", f"be left out for `dataset` {self.dataset}", self.num_clients
       )
-    if self.num_clients is None and not reads_tables:
-      self._set("num_clients", _NUM_CLIENTS)
     if self.simulation is None:
-      self._set("simulation", not reads_tables)
-    if not self.simulation and not reads_tables:
+      self._set("simulation", not self.reads_tables)
+    if not self.simulation and not self.reads_tables:
       # Shapes, classes and words would come from the data, and a partition deals out the rows of
       # all clients by what they are.
       raise validate.error(

@@ -86,8 +86,7 @@ def load(
   """
   if config.schema is not None:
     return _load_tables(config, data_dir, seed)
-  asked = {**task_registry.options_of(config), "data_dir": data_dir, "seed": seed}
-  task = task_registry.load_task(**asked)
+  task = task_registry.load_task(dataclasses.replace(config, seed=seed), data_dir)
   clients = tuple(task.clients)
   return Clients(
       {client.client_id: client.train for client in clients},

@@ -119,7 +119,9 @@ def clusters(rows: pd.DataFrame) -> pd.DataFrame:
   return found.assign(accuracy=found["accuracy"].astype(object).mask(is_unknown, "unknown"))
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the page."""
   settings, results = document["config"], tidy[RESULTS]
   values: dict[str, Any] = {

@@ -103,7 +103,9 @@ def _of_one(rows_: pd.DataFrame) -> pd.DataFrame:
   return rows_
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the report."""
   results = tidy[tidy_experiment.RESULTS]
   cells = frames.wide(results, [*_CASE, "seed"], [*_SCORES, PLANNING_NUMBER])

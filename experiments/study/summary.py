@@ -192,7 +192,9 @@ def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame
   return pd.DataFrame([row] if len(own) else [])
 
 
-def summarise(tidy: frames_lib.Frames, document: Mapping[str, Any]) -> frames_lib.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames_lib.Frames:
   """Returns the frames of the report."""
   config = document["config"]
   found = cells(tidy[tidy_experiment.RESULTS])

@@ -46,19 +46,18 @@ def config_of(
   """Returns the `ThreePhaseConfig` of settings; clients' files have their own number of clients.
 
   Args:
-    settings: The settings by name, `dataset`, `schema` and `seed` among them.
+    settings: The settings by name, `dataset` and `schema` among them.
 
   Raises:
     ValueError: If the settings don't fit each other or the files.
   """
-  dataset, schema = settings["dataset"], settings["schema"]
+  dataset = settings["dataset"]
   if task_registry.DATASETS[dataset].reads_tables:
     if "num_clients" in settings:
       raise validate.error(
           "num_clients", f"be left out for `dataset` {dataset}", settings["num_clients"]
       )
-    found = files.num_clients(data_dir, schema, settings.get("test_share"), settings["seed"])
-    settings = {**settings, "num_clients": found}
+    settings = {**settings, "num_clients": files.num_clients(data_dir, settings["schema"])}
   return config_lib.ThreePhaseConfig(**settings)
 
 
@@ -100,18 +99,8 @@ def load(
     config: config_lib.ThreePhaseConfig, data_dir: str | None,
     fold: held_out.Fold | None = None,
 ) -> federated_task.FederatedTask:
-  """Returns the task that the settings name.
-
-  Args:
-    fold: Which of the clients' examples are for testing; None for a random share.
-
-  Raises:
-    ValueError: If the data are missing, damaged or too few.
-  """
-  asked = task_registry.options_of(config)
-  task = task_registry.load_task(data_dir=data_dir, fold=fold, **asked)
-  task = held_out.hold_out(task, config.num_new_clients, config.seed)
-  return held_out.with_validation(task, config.validation_share or 0.0, config.seed)
+  """Returns the task that the settings name, as of `task_registry.load_task`."""
+  return task_registry.load_task(config, data_dir, config, fold)
 
 
 def identity(

@@ -12,10 +12,7 @@ from fl_clustering.engine import engines
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
-path_flag.define(
-    "data_dir", None,
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
-    "default ~/.tff).")
+path_flag.define("data_dir", None, task_registry.DATA_DIR)
 flags.DEFINE_integer(
     "clients_per_block", None,
     "How many clients the engine jax trains side by side: fewer need less memory of the device. "

@@ -278,10 +278,10 @@ def tidy_rows(
            "value": len(found.assignment.clusters)}
           for name, found in result.methods.items() if found.assignment.warning
       ],
-      summary.NUM_CLUSTERS: [
+      summary.NUM_CLUSTERS: [] if choice is None else [
           {"num_clusters": k, "chosen": int(k == choice.num_clusters), "metric": "score",
            "value": score}
-          for k, score in enumerate(choice.scores if choice else (), start=1)
+          for k, score in enumerate(choice.scores, start=1)
       ],
       summary.DISTANCES: distance_rows(
           result.client_weights, task.client_ids, config.representation or "weights"

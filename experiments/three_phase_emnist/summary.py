@@ -270,7 +270,9 @@ def _clusters(
   return found.groupby("method", sort=False).head(_MOST_ROWS)
 
 
-def summarise(tidy: frames_lib.Frames, document: Mapping[str, Any]) -> frames_lib.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames_lib.Frames:
   """Returns the frames of the report."""
   settings, dataset = document["config"], document["about"]["dataset"]
   names = dataset["class_names"] or list(map(str, range(dataset["num_classes"])))

@@ -1,17 +1,18 @@
 """What a method can ask of the clients: to train models, to evaluate them, and what that costs.
 
 Whatever else a method does is NumPy.  `Engine` counts the work and checks what comes of it.  An
-engine does the work, for many models at once, in methods of the same names with an underscore.  The
-one in `tff/` does all kinds; the one in `jax/` those that scale to millions of clients.
+engine does the work, for many models at once, in methods of the same names with an underscore.
 """
 
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
@@ -153,6 +154,23 @@ class Engine(abc.ABC):
     self._check_and_count(trained, losses, round_, already_sent)
     return trained, losses
 
+  def train_members(
+      self,
+      vectors: np.ndarray,
+      members: participation.Clusters,
+      round_: participation.Round,
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
+    """Trains every model as `train` does, and returns the members' own models too.
+
+    Returns:
+      What `train` returns, to the last bit; and in between, per model the own trained models
+      of the members that trained it, not private, float32 of shape (n, P), in the order of their
+      losses.
+    """
+    trained, own, losses = self._train_members(vectors, members, round_)
+    self._check_and_count(trained, losses, round_)
+    return trained, own, losses
+
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
@@ -191,10 +209,11 @@ class Engine(abc.ABC):
       rounds: The rounds.  A client that does not take part in one keeps its model.
 
     Returns:
-      The models after the last round, not private: to the last bit those that `train` returns,
-      round after round, for a cluster per client.  And what there is to know of every round.
+      The models after the last round, not private: those that `train` returns, round after round,
+      for a cluster per client, in TFF to the last bit.  And what there is to know of every round.
     """
-    trained, losses, confusions = self._train_alone(vectors, rounds)
+    trained = _writable(vectors)
+    losses, confusions = self._train_alone(vectors, trained, rounds)
     made = []
     for round_, of_round, matrices in zip(rounds, losses, confusions):
       of_round[~np.isin(self.clients, round_.clients)] = np.nan
@@ -207,6 +226,49 @@ class Engine(abc.ABC):
     for round_, are_finite in zip(rounds, divergence.are_finite(confusions)):
       self._check_outputs(are_finite, self.clients, "test", f" after round {round_.number}")
     return trained, made
+
+  def train_own(
+      self,
+      vectors: np.ndarray,
+      clients: np.ndarray,
+      round_: participation.Round,
+      common: np.ndarray,
+      how: personalization.Personalization,
+      shares: np.ndarray | None = None,
+      num_shared: int = 0,
+  ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
+    """Trains clients' own models for one round beside a model that they have in common.
+
+    The common model stays as it is.  Where `how` trains it beside, clients do what they do in
+    `train` with the same round, so whoever calls that too counts and adds up those steps there.
+
+    Args:
+      vectors: The clients' own models, float32 of shape (len(clients), P).  The new ones take
+        their place, unless they are read-only.
+      clients: The clients, whether they were in training or not.
+      round_: The round.  A client that does not take part in it keeps its model.
+      common: The common model, float32 of shape (P,).
+      how: How the own models depend on it.
+      shares: The own models' shares in a mixture, float32 of shape (len(clients),).
+      num_shared: How many numbers a client is sent for it, and sends back.
+
+    Returns:
+      The own models and their shares, not private, and the mean training losses of the clients
+      that took part, in their order.
+    """
+    trained = _writable(vectors)
+    shares = np.ones(len(clients)) if shares is None else shares
+    shares = np.array(shares, np.float32)
+    values = self._train_own(trained, shares, clients, round_, common, how)
+    rows = np.flatnonzero(np.isin(clients, round_.clients))
+    losses = participation.ClientLosses(clients[rows], values[rows])
+    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
+    self._check_own((trained[row] for row in rows), losses.clients, round_.number)
+    num_epochs = (how.head_epochs or 0) + round_.num_epochs
+    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
+    num_sent = len(losses.clients) * num_shared
+    self._count_bytes(down=num_sent, up=num_sent)
+    return trained, shares, losses
 
   def confusions(
       self, vectors: Any, members: participation.Clusters, part: str = "test"
@@ -267,6 +329,51 @@ class Engine(abc.ABC):
     self._count_bytes(up=len(clients) * size)
     return self._sketches(clients, size)
 
+  def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
+    """Returns the moments of a model's outputs on the clients' training data.
+
+    Args:
+      vector: The model, float32 of shape (P,).
+      clients: The clients, whether they were in training or not.
+      by_label: Whether the clients use their labels.
+
+    Returns:
+      The means and standard deviations of each output, not private, float32 of shape
+      (len(clients), 1, 2, num_classes), or (len(clients), 1 + num_classes, 2, num_classes) if
+      `by_label`: of all examples, and then of those of each label.  They are
+      NaN for a label that the client doesn't have.
+
+    Raises:
+      divergence.TrainingDiverged: If outputs or their squares are not finite.
+    """
+    found = self._moments(vector, clients, by_label)
+    is_bad = np.isinf(found).any(axis=(1, 2, 3)) | np.isnan(found[:, 0]).any(axis=(1, 2))
+    self._check_outputs(~is_bad, clients, "training")
+    self._count_bytes(
+        down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
+    )
+    return found
+
+  def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
+    """Returns the first left singular vectors of the clients' examples of each label.
+
+    The matrix has the features of a client's training examples of a label as columns,
+    those of images in [0, 1].
+
+    Args:
+      clients: The clients, whether they were in training or not.
+      num_vectors: The most vectors per label; a ValueError if it is no positive integer.
+
+    Returns:
+      Per client a dict from each of its labels to a float32 array of shape (num_features, r),
+      not private: directions of raw data.  r is `num_vectors`, or the number of linearly
+      independent examples if that is less.  Each vector's largest component is positive.
+    """
+    validate.integer(minimum=1, num_vectors=num_vectors)
+    found = self._subspaces(clients, min(num_vectors, math.prod(self.model.input_shape)))
+    self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
+    return found
+
   # What an engine computes for these, neither counted nor checked.
 
   @abc.abstractmethod
@@ -276,6 +383,12 @@ class Engine(abc.ABC):
     """Trains the models for a round, as `train` says; returns them and the clients' losses."""
 
   @abc.abstractmethod
+  def _train_members(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
+    """Returns what `train_members` returns."""
+
+  @abc.abstractmethod
   def _train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, np.ndarray]:
@@ -283,13 +396,34 @@ class Engine(abc.ABC):
 
   @abc.abstractmethod
   def _train_alone(
-      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns what clients do in `train_alone`.
+      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, np.ndarray]:
+    """Trains as `train_alone` says.
+
+    Args:
+      vectors: The models, which may be a view of one.
+      trained: The same, and where the new ones take their place.  It may be the same array.
+      rounds: The rounds.
 
     Returns:
-      The models; losses of shape (len(rounds), num_clients), in which those of who does not take
-      part mean nothing; and confusion matrices of shape (len(rounds), num_clients, C, C).
+      Losses of shape (len(rounds), num_clients), in which those of who does not take part mean
+      nothing; and confusion matrices of shape (len(rounds), num_clients, C, C).
+    """
+
+  @abc.abstractmethod
+  def _train_own(
+      self,
+      vectors: np.ndarray,
+      shares: np.ndarray,
+      clients: np.ndarray,
+      round_: participation.Round,
+      common: np.ndarray,
+      how: personalization.Personalization,
+  ) -> np.ndarray:
+    """Trains as `train_own` says: new models and shares take the place of those before.
+
+    Returns:
+      The clients' losses, in which those of who does not take part mean nothing.
     """
 
   @abc.abstractmethod
@@ -310,86 +444,15 @@ class Engine(abc.ABC):
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     """Returns the clients' sketches, float32 of shape (N, size)."""
 
-  # What only the engine in `tff/` does; a method that asks for it has `only_tff` in its row.
+  @abc.abstractmethod
+  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
+    """Returns the moments of `moments`, which may not be finite."""
 
-  def train_members(
-      self,
-      vectors: np.ndarray,
-      members: participation.Clusters,
-      round_: participation.Round,
-  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Trains every model as `train` does, and returns the members' own models too.
+  @abc.abstractmethod
+  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
+    """Returns what `subspaces` returns, given at most as many vectors as features."""
 
-    Returns:
-      What `train` returns, to the last bit; and in between, per model the own trained models
-      of the members that trained it, not private, float32 of shape (n, P), in the order of their
-      losses.
-    """
-    raise NotImplementedError
 
-  def train_own(
-      self,
-      vectors: np.ndarray,
-      clients: np.ndarray,
-      round_: participation.Round,
-      common: np.ndarray,
-      how: personalization.Personalization,
-      shares: np.ndarray | None = None,
-      num_shared: int = 0,
-  ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
-    """Trains clients' own models for one round beside a model that they have in common.
-
-    The common model stays as it is.  Where `how` trains it beside, clients do what they do in
-    `train` with the same round, so whoever calls that too counts and adds up those steps there.
-
-    Args:
-      vectors: The clients' own models, float32 of shape (len(clients), P).  The new ones take
-        their place, unless they are read-only.
-      clients: The clients, whether they were in training or not.
-      round_: The round.  A client that does not take part in it keeps its model.
-      common: The common model, float32 of shape (P,).
-      how: How the own models depend on it.
-      shares: The own models' shares in a mixture, float32 of shape (len(clients),).
-      num_shared: How many numbers a client is sent for it, and sends back.
-
-    Returns:
-      The own models and their shares, not private, and the mean training losses of the clients
-      that took part, in their order.
-    """
-    raise NotImplementedError
-
-  def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    """Returns the moments of a model's outputs on the clients' training data.
-
-    Args:
-      vector: The model, float32 of shape (P,).
-      clients: The clients, whether they were in training or not.
-      by_label: Whether the clients use their labels.
-
-    Returns:
-      The means and standard deviations of each output, not private, float32 of shape
-      (len(clients), 1, 2, num_classes), or (len(clients), 1 + num_classes, 2, num_classes) if
-      `by_label`: of all examples, and then of those of each label.  They are
-      NaN for a label that the client doesn't have.
-
-    Raises:
-      divergence.TrainingDiverged: If outputs or their squares are not finite.
-    """
-    raise NotImplementedError
-
-  def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    """Returns the first left singular vectors of the clients' examples of each label.
-
-    The matrix has the features of a client's training examples of a label as columns,
-    those of images in [0, 1].
-
-    Args:
-      clients: The clients, whether they were in training or not.
-      num_vectors: The most vectors per label; a ValueError if it is no positive integer.
-
-    Returns:
-      Per client a dict from each of its labels to a float32 array of shape (num_features, r),
-      not private: directions of raw data.  r is `num_vectors`, or the number of linearly
-      independent examples if that is less.  Each vector's largest component is positive.
-    """
-    raise NotImplementedError
+def _writable(vectors: np.ndarray) -> np.ndarray:
+  """Returns an array of the same numbers that may be changed: the same one if it may be."""
+  return vectors if vectors.flags.writeable else vectors.copy()

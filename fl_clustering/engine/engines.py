@@ -5,6 +5,7 @@ import importlib.util
 from typing import Mapping
 
 from clustering_basics import extras
+from fl_clustering.tasks import model as model_lib
 
 TFF, JAX = "tff", "jax"
 
@@ -18,8 +19,8 @@ class _Entry:
 
 
 ENGINES: Mapping[str, _Entry] = {
-    TFF: _Entry("TensorFlow Federated, for all methods", "tensorflow_federated"),
-    JAX: _Entry("JAX, for many clients, also on an accelerator", "jax"),
+    TFF: _Entry("TensorFlow Federated", "tensorflow_federated"),
+    JAX: _Entry("JAX, also on an accelerator", "jax"),
 }
 # Not by uv: what this project tells it of old packages, which are TFF's, would count for JAX too.
 _ADVICE_ON_JAX = (
@@ -37,6 +38,11 @@ def usual() -> str:
   if is_installed(TFF) or extras.can_have_tff() and not is_installed(JAX):
     return TFF
   return JAX
+
+
+def of_model(model: model_lib.Model) -> str:
+  """Returns the engine for a model where none is asked for: one that can compute it."""
+  return JAX if model.logits is None else usual()
 
 
 def check_installed(name: str) -> None:

@@ -10,13 +10,13 @@ References:
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
-from clustering_basics import validate
+from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import model as model_lib
@@ -24,7 +24,6 @@ from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering.kmeans import server_step
 from fl_clustering.points import fitted
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
 
 GATHER = "gather"
@@ -35,6 +34,7 @@ MINIBATCH = "minibatch"
 # sectors of about the same size, and none is empty.
 _START_SPREAD = 0.1
 _BYTES = 4  # Messages are float32.
+START_OF_TFF = "k-means of TFF"
 
 
 class NothingReleased(ValueError):
@@ -70,186 +70,170 @@ class Search:
     """The `kmeans_config.Algorithm`."""
     return self.config.algorithm
 
+  @property
+  def restarts(self) -> range:
+    return range(self.options.n_init)
+
   def server_rng(self, restart: int, round_num: int) -> np.random.Generator:
     purpose = f"k-means on the server: restart {restart}"
     return randomness.generator(self.config.seed, purpose, round_num)
 
+  def drawn(self, purpose: str, restart: int) -> np.ndarray:
+    """Returns centroids (K, d) from the standard normal distribution, which no point decides."""
+    rng = randomness.generator(self.config.seed, purpose, restart)
+    shape = self.config.n_clusters, self.rounds.clients.num_columns
+    return rng.standard_normal(shape).astype(np.float32)
+
   def gather(
-      self, work: rounds_lib.Work, centroids: np.ndarray, purpose: str, round_num: int
-  ) -> rounds_lib.ClientMeans:
-    """Returns the clients' own means, which they drew random numbers for."""
-    seeds = {
-        client_id: randomness.stateless_seed(
-            self.config.seed, f"k-means on the clients: {purpose}", round_num, client_id
-        )
-        for client_id in self.rounds.files.by_id
+      self, work: local_work.Work, restart: int, round_num: int
+  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Has the clients send means of their own.
+
+    Returns:
+      All means (M, d), M > 0, their counts (M,), and the means of the first client that has any.
+
+    Raises:
+      NothingReleased: If none has any.
+    """
+    purpose = f"k-means on the clients: restart {restart}"
+    rngs = {
+        client_id: randomness.generator(self.config.seed, purpose, round_num, str(client_id))
+        for client_id in self.rounds.clients.by_id
     }
-    return self.rounds.gather(work, self.options.min_count, centroids, seeds)
-
-  def no_centroids(self, num_candidates: int) -> np.ndarray:
-    """Returns what the server sends where the clients start from scratch."""
-    return np.zeros((num_candidates, 0, self.rounds.files.num_columns), np.float32)
-
-  def present(
-      self, means: rounds_lib.ClientMeans, candidate: int
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the means and counts of a candidate; raises an error if there are none."""
-    found, counts = means.present(candidate)
-    if not len(found):
+    least = self.options.min_count
+    sent = [own for own in self.rounds.gather(work, least, rngs) if len(own[0])]
+    if not sent:
       raise NothingReleased(
-          f"`min_count` must let at least one mean of {self.options.min_count} points or more, "
-          "none of them equal to a row, leave a client; no client has one."
+          f"`min_count` must let at least one mean of {least} points or more, none of them equal "
+          "to a row, leave a client; no client has one."
       )
-    return found, counts
+    means, counts = map(np.concatenate, zip(*sent))
+    return means, counts, sent[0][0]
 
 
-def _paths(stage: str, after_rounds: Iterable[np.ndarray]) -> list[Steps]:
-  """Returns the paths of rounds that told no inertia, from (R, K, d) per round."""
-  return [[Step(stage, centroids) for centroids in path] for path in zip(*after_rounds)]
-
-
-# Lloyd's algorithm by sums over the clients, for all restarts at a time.
-
-
-def _has_settled(inertias: list[float], tol: float) -> bool:
-  return len(inertias) > 1 and inertias[-2] - inertias[-1] <= tol * inertias[-2]
+# Lloyd's algorithm by sums over the clients.
 
 
 def _with_lloyd(
-    rounds: rounds_lib.Rounds, paths: list[Steps], start: np.ndarray, num_rounds: int, tol: float
-) -> list[Steps]:
-  """Returns the paths, followed by Lloyd's rounds from the `start` (R, K, d) until each settles."""
-  inertias: list[list[float]] = [[] for _ in paths]
-  now = start.copy()
-  active = np.arange(len(paths))
+    search: Search, path: Steps, start: np.ndarray, num_rounds: int, tol: float
+) -> Steps:
+  """Returns a path, followed by Lloyd's rounds from the `start` (K, d) until it settles."""
+  path, now = list(path), start
+  before: float | None = None
   for _ in range(num_rounds):
-    result = rounds.lloyd(now[active])
-    now[active] = result["centroids"]
-    for index, inertia in zip(active, map(float, result["inertia"])):
-      path = paths[index]
-      if path:  # A round tells the inertia of the centroids before it.
-        path[-1] = path[-1]._replace(inertia=inertia)
-      path.append(Step(LLOYD, now[index].copy()))
-      inertias[index].append(inertia)
-    active = np.array([index for index in active if not _has_settled(inertias[index], tol)], int)
-    if not active.size:
+    sums, counts, inertia = search.rounds.sums(now)
+    if path:  # A round tells the inertia of the centroids before it.
+      path[-1] = path[-1]._replace(inertia=inertia)
+    now = local_work.moved(now, sums, counts).astype(np.float32)
+    path.append(Step(LLOYD, now))
+    if before is not None and before - inertia <= tol * before:
       break
-  return paths
+    before = inertia
+  return path
 
 
 def _refined(search: Search, paths: list[Steps]) -> list[Steps]:
   """Returns the paths followed by the rounds of Lloyd that the user asked for."""
-  start = np.stack([path[-1].centroids for path in paths])
-  return _with_lloyd(search.rounds, paths, start, search.options.lloyd_rounds, tol=0.0)
+  num_rounds = search.options.lloyd_rounds
+  return [_with_lloyd(search, path, path[-1].centroids, num_rounds, tol=0.0) for path in paths]
 
 
 def lloyd(search: Search) -> list[Steps]:
   """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
-  config, options = search.config, search.options
-  rng = randomness.generator(config.seed, "k-means on the server: first centroids")
-  # Near the points' mean; the points have no say.
-  shape = (options.n_init, config.n_clusters, search.rounds.files.num_columns)
-  start = (_START_SPREAD * rng.standard_normal(shape)).astype(np.float32)
-  return _with_lloyd(
-      search.rounds, [[] for _ in start], start, options.num_rounds, options.tol
-  )
+  options = search.options
+  return [
+      _with_lloyd(
+          search, [], _START_SPREAD * search.drawn("k-means on the server: start", restart),
+          options.num_rounds, options.tol,
+      )
+      for restart in search.restarts
+  ]
 
 
 # Algorithms that gather every client's own means.
 
 
-def _fkm_centroids(search: Search, num_rounds: int) -> list[np.ndarray]:
-  """Returns the centroids (R, K, d) after every round of FKM."""
+def _fkm(search: Search, restart: int, num_rounds: int) -> Steps:
+  """Returns the rounds of FKM."""
   num_clusters, options = search.config.n_clusters, search.options
   work = local_work.initial_means(num_clusters, options.min_count)
-  centroids = search.no_centroids(options.n_init)
-  after_rounds = []
+  path: Steps = []
   for round_num in range(num_rounds):
-    means = search.gather(work, centroids, "fkm", round_num)
-    warm = round_num > 0 and options.server_init == kmeans_config.WARM
-    centroids = np.stack([
-        server_step.combined_means(
-            *search.present(means, restart), num_clusters,
-            search.server_rng(restart, round_num), centroids[restart] if warm else None,
-        )
-        for restart in range(options.n_init)
-    ])
-    after_rounds.append(centroids)
-    work = local_work.lloyd_means(options.local_iterations)
-  return after_rounds
+    means, counts, _ = search.gather(work, restart, round_num)
+    start = path[-1].centroids if path and options.server_init == kmeans_config.WARM else None
+    rng = search.server_rng(restart, round_num)
+    path.append(
+        Step(GATHER, server_step.combined_means(means, counts, num_clusters, rng, start))
+    )
+    work = local_work.lloyd_means(path[-1].centroids, options.local_iterations)
+  return path
 
 
 def fkm(search: Search) -> list[Steps]:
   """FKM of Garst and Reinders."""
-  after_rounds = _fkm_centroids(search, search.options.num_rounds)
-  return _refined(search, _paths(GATHER, after_rounds))
+  num_rounds = search.options.num_rounds
+  return _refined(search, [_fkm(search, restart, num_rounds) for restart in search.restarts])
 
 
 def fkm_lloyd(search: Search) -> list[Steps]:
   """A few rounds of FKM for good starts, then Lloyd's algorithm."""
   options = search.options
   try:
-    after_rounds = _fkm_centroids(search, options.fkm_rounds)
+    paths = [_fkm(search, restart, options.fkm_rounds) for restart in search.restarts]
   except NothingReleased as e:
     # Sums need no client's own means.
     logging.warning("%s Rounds of Lloyd start near the middle of all points instead.", e)
     return lloyd(search)
-  paths = _paths(GATHER, after_rounds)
-  return _with_lloyd(search.rounds, paths, after_rounds[-1], options.num_rounds, options.tol)
-
-
-def _one_shot(
-    search: Search, work: rounds_lib.Work,
-    combine: Callable[[rounds_lib.ClientMeans, np.random.Generator], np.ndarray],
-) -> list[Steps]:
-  """Returns a path per restart: one round, and `combine(means, rng)` of each."""
-  combined = []
-  for restart in range(search.options.n_init):
-    means = search.gather(work, search.no_centroids(1), "one shot", restart)
-    search.present(means, 0)
-    combined.append(combine(means, search.server_rng(restart, 0)))
-  return _refined(search, _paths(GATHER, [np.stack(combined)]))
+  return [
+      _with_lloyd(search, path, path[-1].centroids, options.num_rounds, options.tol)
+      for path in paths
+  ]
 
 
 def kfed(search: Search) -> list[Steps]:
   """k-FED of Dennis, Li and Smith."""
   num_clusters, options = search.config.n_clusters, search.options
+  work = local_work.separated_means(options.local_clusters or num_clusters, options.min_count)
 
-  def combine(means: rounds_lib.ClientMeans, rng: np.random.Generator) -> np.ndarray:
-    found, _ = means.present(0)
-    return server_step.combined_from_farthest(found, means.first_present(0), num_clusters, rng)
+  def centroids(restart: int) -> np.ndarray:
+    means, _, first = search.gather(work, restart, 0)
+    rng = search.server_rng(restart, 0)
+    return server_step.combined_from_farthest(means, first, num_clusters, rng)
 
-  local_clusters = options.local_clusters or num_clusters
-  return _one_shot(search, local_work.separated_means(local_clusters, options.min_count), combine)
+  return _refined(search, [[Step(GATHER, centroids(restart))] for restart in search.restarts])
 
 
 def child_parent(search: Search) -> list[Steps]:
   """k-means of the centroids that child servers found and updated point by point."""
   num_clusters, options = search.config.n_clusters, search.options
-
-  def combine(means: rounds_lib.ClientMeans, rng: np.random.Generator) -> np.ndarray:
-    found, counts = means.present(0)
-    weights = counts if options.weight_by_counts else np.ones_like(counts)
-    return server_step.combined_means(found, weights, num_clusters, rng)
-
   work = local_work.child_means(num_clusters, options.min_count, options.shuffle)
-  return _one_shot(search, work, combine)
 
+  def centroids(restart: int) -> np.ndarray:
+    means, counts, _ = search.gather(work, restart, 0)
+    weights = counts if options.weight_by_counts else np.ones_like(counts)
+    rng = search.server_rng(restart, 0)
+    return server_step.combined_means(means, weights, num_clusters, rng)
 
-def minibatch_start(search: Search, restart: int) -> np.ndarray:
-  """Returns centroids as TFF draws its first ones: from the standard normal distribution."""
-  rng = randomness.generator(search.config.seed, "k-means of TFF", restart)
-  drawn = rng.standard_normal((search.config.n_clusters, search.rounds.files.num_columns))
-  return drawn.astype(np.float32)
+  return _refined(search, [[Step(GATHER, centroids(restart))] for restart in search.restarts])
 
 
 def tff_minibatch(search: Search) -> list[Steps]:
-  """TFF's own federated k-means, from its own start."""
-  paths = [
-      search.rounds.minibatch(minibatch_start(search, restart), search.options.num_rounds)
-      for restart in range(search.options.n_init)
-  ]
-  return [[Step(MINIBATCH, centroids) for centroids in path] for path in paths]
+  """The rule of TFF's `build_fed_kmeans`, from its own start.
+
+  A centroid is the mean of all points that it had in any round, and of its start, which counts as
+  one point: so the first rounds are never forgotten, and a centroid without points stays.
+  """
+  paths: list[Steps] = []
+  for restart in search.restarts:
+    now, weights = search.drawn(START_OF_TFF, restart), np.ones((search.config.n_clusters, 1))
+    paths.append([])
+    for _ in range(search.options.num_rounds):
+      sums, counts, _ = search.rounds.sums(now)
+      sums += now * weights
+      weights += counts[:, np.newaxis]
+      now = (sums / weights).astype(np.float32)
+      paths[-1].append(Step(MINIBATCH, now))
+  return paths
 
 
 # All of `kmeans_config.ALGORITHMS` but `Sums`; each returns a path per restart.
@@ -284,8 +268,28 @@ def _history(
   return tuple(records)
 
 
+def _in_unit(
+    config: kmeans_config.KMeansConfig, clients: secure_sums.PointArrays
+) -> tuple[secure_sums.PointArrays, int, float]:
+  """Returns clients with coordinates around the points' mean, of a mean variance of one.
+
+  Returns:
+    Also the number of points, and the length of the new unit; in standardised columns, if they are.
+
+  Raises:
+    ValueError: If there are fewer points than clusters.
+  """
+  grid = grid_scaling.find_grid(clients, config.standardize, config.field_widths)
+  grid.check_enough(config.n_clusters)
+  _, deviations = grid_scaling.column_moments(grid.clients, grid.num_points)
+  steps = float(np.sqrt(np.mean(deviations**2))) or 1.0
+  scaling = grid.clients.scaling
+  in_unit = clients.scaled(secure_sums.Scaling(scaling.shift, scaling.factor / steps))
+  return in_unit, grid.num_points, grid.step * steps
+
+
 def fit(
-    config: kmeans_config.KMeansConfig, files: point_files.PointFiles
+    config: kmeans_config.KMeansConfig, clients: secure_sums.PointArrays
 ) -> fitted.Fit:
   """Fits centroids by one of `SEARCHES`: coordinates, algorithm, best restart.
 
@@ -293,27 +297,21 @@ def fit(
     ValueError: If there are fewer points than clusters.
     NothingReleased: If the clients may send nothing that the algorithm could use.
   """
-  num_points, mean, variance = files.column_moments()
-  if num_points < config.n_clusters:
-    raise validate.error(
-        "n_clusters", f"be at most the {num_points} points of all clients", config.n_clusters
-    )
-  scaling = grid_scaling.unit_scaling(mean, variance, config.standardize, config.field_widths)
-  rounds = rounds_lib.Rounds(files.scaled(scaling), config.algorithm.n_init)
-  paths = SEARCHES[type(config.algorithm)](Search(config, rounds))
-  scores = rounds.scores(np.stack([path[-1].centroids for path in paths]))
-  best = int(np.argmin(scores["inertia"]))
+  clients, num_points, unit = _in_unit(config, clients)
+  scaling, rounds = clients.scaling, rounds_lib.Rounds(clients)
+  with single_thread_kmeans.one_thread():
+    paths = SEARCHES[type(config.algorithm)](Search(config, rounds))
+    scores = [rounds.scores(path[-1].centroids) for path in paths]
+  best = min(range(len(paths)), key=lambda restart: scores[restart][1])
+  counts, inertia, silhouettes = scores[best]
   *steps, last = paths[best]
-  path = [*steps, last._replace(inertia=float(scores["inertia"][best]))]
-  # Standardised columns keep the inertia in their own unit.
-  unit = 1.0 if config.standardize else 1 / scaling.factor[0] ** 2
-  history = _history(path, scaling, unit)
-  scales = scaling.factor if config.standardize else np.ones(files.num_columns)
+  history = _history([*steps, last._replace(inertia=inertia)], scaling, unit**2)
+  scales = scaling.factor * unit if config.standardize else np.ones(clients.num_columns)
   return fitted.Fit(
       model_lib.KMeansModel(history[-1].centroids, scaling, scales),
       history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      simplified_silhouette=float(scores["silhouettes"][best]) / num_points,
-      num_clusters_found=int(np.count_nonzero(scores["counts"][best])),
+      simplified_silhouette=silhouettes / num_points,
+      num_clusters_found=int(np.count_nonzero(counts)),
   )

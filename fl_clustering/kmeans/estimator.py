@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import noise
+from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
-
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+from fl_clustering.points import secure_sums
 
 
 def hold(
     clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy | None,
-    hold_points: secure_sums.Hold,
+    hold_points: secure_sums.Hold = secure_sums.hold,
 ) -> secure_sums.ClientPoints:
   """Returns clients with points (n, d) for `fit`, held as `hold_points` holds them."""
   if privacy is None:
@@ -35,15 +34,12 @@ def fit(
 ) -> fitted.Fit:
   """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
 
-  With `config.needs_tff`, they must be `point_files.PointFiles`.
+  With another algorithm than `Sums`, they must be `secure_sums.PointArrays`.
   """
   if config.privacy is not None:
     return private_fit.fit(config, clients, noise.SecureNoise())
-  if not config.needs_tff:
+  if isinstance(config.algorithm, kmeans_config.Sums):
     return sums_fit.fit(config, clients)
-  # Only these need TensorFlow, which takes seconds to import.
-  from fl_clustering.kmeans import algorithms  # pylint: disable=g-import-not-at-top
-
   return algorithms.fit(config, clients)  # type: ignore[arg-type]
 
 
@@ -120,7 +116,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
         "fkm", `Fkm`: Garst and Reinders, Federated K-Means Clustering.
         "kfed", `KFed`: Dennis, Li and Smith, one round that gathers.
         "child_parent", `ChildParent`: k-means of the clients' centroids, one round that gathers.
-        "tff_minibatch", `TffMinibatch`: TFF's own mini-batch k-means, for comparison.
+        "tff_minibatch", `TffMinibatch`: TFF's mini-batch k-means, for comparison.
       privacy: For `sums`: a `PointPrivacy` or `ClientPrivacy`.  Sums then get noise, and the
         algorithm is that of `dp_clustering.refine`.  Default: None, exact sums.
       standardize: Whether every column is scaled to variance one over all clients, but for those
@@ -150,9 +146,9 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
 
   def _fit(
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
-      widths: tuple[int, ...], hold_points: secure_sums.Hold,
+      widths: tuple[int, ...],
   ) -> fitted.Fit:
-    found = fit(config, hold(points, config.privacy, hold_points))
+    found = fit(config, hold(points, config.privacy))
     if self.keep_history:
       return found
     history = tuple(

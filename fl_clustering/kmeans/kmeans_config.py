@@ -1,7 +1,4 @@
-"""The settings of federated k-means and of its algorithms, checked as they are made.
-
-No TensorFlow here: a program can refuse wrong settings before it imports it.
-"""
+"""The settings of federated k-means and of its algorithms, checked as they are made."""
 
 from __future__ import annotations
 
@@ -30,10 +27,13 @@ _KEPT = (
 )
 _TOTALS = (
     "counts and sums of points by cluster and by half of a cluster, the last sums to float "
-    "precision in every column; by cluster, how much farther its points are from the second "
-    "nearest center, and their simplified silhouettes; and before the first round, sums and sums "
-    "of squares by column, and how many numbers of a column and how many points are of which "
-    "order of magnitude."
+    "precision in every column; and by cluster, how much farther its points are from the second "
+    "nearest center, and their simplified silhouettes."
+)
+# Of all algorithms.
+BEFORE_THE_FIRST_ROUND = (
+    "Before the first round, the server gets sums and sums of squares by column, and how many "
+    "numbers of a column and how many points are of which order of magnitude, in secure sums."
 )
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
@@ -215,11 +215,11 @@ class ChildParent(Algorithm):
 
 @dataclasses.dataclass(frozen=True)
 class TffMinibatch(Algorithm):
-  """TFF's own mini-batch k-means, for comparison."""
+  """TFF's mini-batch k-means (`tff.learning.algorithms.build_fed_kmeans`), for comparison."""
 
   name = "tff_minibatch"
   leaves = (
-      "The server gets sums and counts of every client's points by cluster, which TFF adds up. "
+      "The server gets sums and counts of every client's points by cluster. "
       "They are exact, and this algorithm doesn't add them up in a secure sum."
   )
 
@@ -266,11 +266,6 @@ class KMeansConfig:
   standardize: bool = False
   field_widths: Sequence[int] | None = None
   seed: int = 0
-
-  @property
-  def needs_tff(self) -> bool:
-    """Whether clients compute more than sums of integers, which TensorFlow must do."""
-    return not isinstance(self.algorithm, Sums)
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)

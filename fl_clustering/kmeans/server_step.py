@@ -1,24 +1,15 @@
 """What the server makes of what the clients sent: K global centroids.
 
-The clients' means are clustered as points with their counts as weights, from the first seed on:
-scikit-learn before 1.3 left the weights out of k-means++, and then a client with a few
-stray points spoils many starts.  Here the seeds of all restarts are drawn together, which
-takes less than half as long as drawing them one by one, as scikit-learn does.
+The clients' means are clustered as points with their counts as weights.  Centroids are float32, as
+they are sent.
 """
 
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from clustering_basics import single_thread_kmeans
-from fl_clustering.kmeans import tensor_kmeans
 
-_seed_rows = tf.function(tensor_kmeans.seed_rows, input_signature=[
-    tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None], tf.float32),
-    tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int32),
-    tf.TensorSpec([2], tf.int32),
-])
 _RESTARTS = 10
 # Of the unit in which the clients compute.
 _JITTER = 0.05
@@ -41,8 +32,8 @@ def combined_means(
   """Clusters the clients' means by weighted k-means.
 
   Args:
-    means: float32 of shape (M, d), M > 0.
-    weights: float32 of shape (M,), above zero.
+    means: float64 of shape (M, d), M > 0.
+    weights: Of shape (M,), above zero.
     start: Centroids (K, d) to start from; k-means++ with restarts by default.
 
   Returns:
@@ -53,20 +44,10 @@ def combined_means(
   if len(distinct) < num_clusters:
     missing = near(distinct, num_clusters - len(distinct), rng)
     return np.concatenate([distinct, missing]).astype(np.float32)
-  if start is None:
-    seed = rng.integers(2**31, size=2, dtype=np.int32)
-    num_trials = tensor_kmeans.greedy_trials(num_clusters)
-    rows = _seed_rows(means, weights, _RESTARTS, num_clusters, num_trials, seed)
-    starts = iter(rows.numpy())
-    num_starts = _RESTARTS
-    init: Any = lambda points, *_, **__: points[next(starts)]
-  else:
-    num_starts, init = 1, start.astype(np.float64)
-  # In float64, so that scikit-learn's centering leaves `means` as they are.
-  kmeans = single_thread_kmeans.fit(
-      means.astype(np.float64), num_clusters, weights,
-      init=init, n_init=num_starts, random_state=0,
-  )
+  settings: dict[str, Any] = {"n_init": _RESTARTS, "random_state": int(rng.integers(2**32))}
+  if start is not None:
+    settings = {"n_init": 1, "init": start.astype(np.float64)}
+  kmeans = single_thread_kmeans.fit(means, num_clusters, weights, **settings)
   return kmeans.cluster_centers_.astype(np.float32)
 
 
@@ -88,11 +69,10 @@ def combined_from_farthest(
     float32 of shape (K, d).
   """
   start = list(first[:num_clusters])
-  nearest = np.full(len(means), np.inf, means.dtype)
+  nearest = np.full(len(means), np.inf)
   for center in start:
     nearest = np.minimum(nearest, ((means - center) ** 2).sum(axis=1))
   while len(start) < num_clusters:
     start.append(means[nearest.argmax()])
     nearest = np.minimum(nearest, ((means - start[-1]) ** 2).sum(axis=1))
-  weights = np.ones(len(means), np.float32)
-  return combined_means(means, weights, num_clusters, rng, np.array(start))
+  return combined_means(means, np.ones(len(means)), num_clusters, rng, np.array(start))

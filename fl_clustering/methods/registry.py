@@ -51,7 +51,6 @@ class MethodEntry(NamedTuple):
     only_if_named: Whether studies run it only where it is named.
     check_model: Raises a ValueError for a model that it can't work with.
     groups_by_features: Whether it groups clients by their features, and not by a trained model.
-    only_tff: Whether it asks for what only the engine in TensorFlow Federated does.
   """
 
   settings: type
@@ -61,7 +60,6 @@ class MethodEntry(NamedTuple):
   only_if_named: bool = False
   check_model: Callable[[model_lib.Model], object] = lambda model: None
   groups_by_features: bool = False
-  only_tff: bool = False
 
 
 class ControlEntry(NamedTuple):
@@ -76,18 +74,15 @@ METHODS = {
     "dynamic_distance": MethodEntry(dynamic_distance.DynamicDistance, one_shot.overlapping),
     "hierarchical": MethodEntry(hierarchical.Hierarchical, one_shot.by_metric),
     "ifca": MethodEntry(ifca.Ifca, ifca.ifca, "IFCA", "Which model fits each client best."),
-    "cfl": MethodEntry(
-        cfl.Cfl, cfl.cfl, "CFL", "Every client's update in every round.", only_tff=True
-    ),
+    "cfl": MethodEntry(cfl.Cfl, cfl.cfl, "CFL", "Every client's update in every round."),
     "fesem": MethodEntry(
-        fesem.Fesem, fesem.fesem, "FeSEM", "Every client's own weights in every round.",
-        only_tff=True,
+        fesem.Fesem, fesem.fesem, "FeSEM", "Every client's own weights in every round."
     ),
     "pacfl": MethodEntry(
         pacfl.Pacfl, pacfl.pacfl, "PACFL",
         "Directions of every client's raw data: the first one of a label can look like the "
         "client's average example of that label.",
-        groups_by_features=True, only_tff=True,
+        groups_by_features=True,
     ),
     "clove": MethodEntry(
         clove.Clove, clove.clove, "CLoVE", "Every client's loss under every model.",
@@ -98,7 +93,7 @@ METHODS = {
         flux.Flux, flux.flux, "FLUX",
         "Means and standard deviations of what the global model makes of every client's examples, "
         "over all and over each label.",
-        only_if_named=True, groups_by_features=True, only_tff=True,
+        only_if_named=True, groups_by_features=True,
     ),
 }
 
@@ -120,16 +115,15 @@ CONTROLS = {
 
 # Controls that run where they are chosen: a model per client, which depends on the others'.
 PERSONAL = {
-    "ditto": MethodEntry(ditto.Ditto, ditto.ditto, "Ditto", only_tff=True),
+    "ditto": MethodEntry(ditto.Ditto, ditto.ditto, "Ditto"),
     "fedrep": MethodEntry(
         fedrep.FedRep, fedrep.fedrep, "FedRep",
         "In every round, the layers before the last of every client's own model.",
-        check_model=fedrep.in_representation, only_tff=True,
+        check_model=fedrep.in_representation,
     ),
-    "apfl": MethodEntry(apfl.Apfl, apfl.apfl, "APFL", only_tff=True),
+    "apfl": MethodEntry(apfl.Apfl, apfl.apfl, "APFL"),
     "mr_mtl": MethodEntry(
-        mr_mtl.MrMtl, mr_mtl.mr_mtl, "MR-MTL", "Every client's own model in every round.",
-        only_tff=True,
+        mr_mtl.MrMtl, mr_mtl.mr_mtl, "MR-MTL", "Every client's own model in every round."
     ),
 }
 

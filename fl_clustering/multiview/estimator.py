@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -12,9 +12,7 @@ from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import private_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
-
-if TYPE_CHECKING:
-  from fl_clustering.points import secure_sums
+from fl_clustering.points import secure_sums
 
 
 class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
@@ -133,11 +131,11 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   def _fit(
       self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
-      widths: tuple[int, ...], hold_points: secure_sums.Hold,
+      widths: tuple[int, ...],
   ) -> fitted.Fit:
     if config.privacy is None:
-      return fitting.fit(config, hold_points(points), widths)
-    held = private_fit.hold(points, widths, config.privacy, hold_points)
+      return fitting.fit(config, secure_sums.hold(points), widths)
+    held = private_fit.hold(points, widths, config.privacy, secure_sums.hold)
     return private_fit.fit(config, held, widths, noise.SecureNoise())
 
   def _set_centers(self, fit: fitted.Fit) -> None:

@@ -139,23 +139,25 @@ class _Problem:
         view_weights=np.full(num_views, 1 / num_views),
         alpha=self.config.alpha,
         rates=self.rates,
+        widths=self.widths,
     )
     points = secure_sums.FederatedPoints(self.grid.clients, self.config.n_clusters)
     history: list[server_step.RoundRecord] = []
     for _ in range(self.config.num_rounds):
       asked, sums = model, self._ask(points, model)
       history.append(server_step.record(asked, sums))
-      model = server_step.next_model(asked, sums, self.widths, weigh)
+      moves = server_step.moves(asked, sums)
+      model = asked.moved(moves, weigh(sums.view_costs))
       if _has_converged(history, self.config.tol):
         break
     # The centers that the last round led to.
     clients, cells = self.grid.in_column_steps()
     fine_points = dataclasses.replace(points, clients=clients)
-    fine_query = server_step.fine_query(asked, cells, self.widths)
+    fine_query = server_step.fine_query(asked, cells)
     centers = server_step.fine_means(fine_query, fine_points.totals(fine_query))
     last = server_step.record(model, self._ask(points, model))
     fitted_views = model_lib.FittedViews(
-        model, self.grid.clients.scaling, self.grid.clients.scaling.undo(centers), self.widths
+        model, self.grid.clients.scaling, self.grid.clients.scaling.undo(centers)
     )
     return fitted.Fit(
         fitted_views, (*history, last), len(history), last.objective,
@@ -167,7 +169,7 @@ class _Problem:
       self, points: secure_sums.FederatedPoints, model: server_step.MultiViewModel
   ) -> server_step.KernelStatistics:
     """Returns the sums at a model."""
-    query = model.query(self.widths)
+    query = model.query()
     return server_step.statistics(query, points.totals(query))
 
   def own_costs(self) -> np.ndarray:

@@ -63,7 +63,6 @@ class FittedViews:
   on_grid: server_step.MultiViewModel
   scaling: secure_sums.Scaling
   centroids: np.ndarray
-  widths: tuple[int, ...]
   view_norms: Sequence[float] | None = None
 
   def with_centroids(self, centroids: np.ndarray) -> FittedViews:
@@ -76,15 +75,16 @@ class FittedViews:
     """Returns points in grid steps, as the clients of the fit computed them."""
     if self.view_norms is None:
       return np.rint(np.clip(self.scaling.apply(points), -_FARTHEST, _FARTHEST))
-    units = norm_scaling(np.ones(len(self.view_norms)), self.widths)
-    return np.rint(units.apply(in_balls(points, self.view_norms, self.widths)))
+    widths = self.on_grid.widths
+    units = norm_scaling(np.ones(len(widths)), widths)
+    return np.rint(units.apply(in_balls(points, self.view_norms, widths)))
 
   def _by_blocks(self, function: Callable[..., np.ndarray], points: np.ndarray) -> np.ndarray:
     """Returns a function of `sums` for every point, computed block by block."""
-    steps, arrays = self._steps(points), self.on_grid.arrays()
+    steps, arrays, widths = self._steps(points), self.on_grid.arrays(), self.on_grid.widths
     starts = range(0, max(len(steps), 1), _BLOCK_ROWS)
     blocks = (steps[start : start + _BLOCK_ROWS] for start in starts)
-    return np.concatenate([function(np, block, arrays, self.widths) for block in blocks])
+    return np.concatenate([function(block, arrays, widths) for block in blocks])
 
   def assign(self, points: np.ndarray) -> np.ndarray:
     """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
@@ -103,7 +103,7 @@ class FittedViews:
   def are_clipped(self, points: np.ndarray) -> np.ndarray:
     """Returns which points (n, D) are beyond the norm of a view, if there are norms; booleans."""
     found = np.zeros(len(points), bool)
-    for norm, place in zip(self.view_norms or (), sums.columns(self.widths)):
+    for norm, place in zip(self.view_norms or (), sums.columns(self.on_grid.widths)):
       found |= np.square(points[:, place]).sum(axis=1) > norm**2
     return found
 

@@ -5,8 +5,6 @@ rule, the minimum of sum_h v_h^alpha cost_h: it rewards the view that is easiest
 compress, which need not be the view that shows the clusters.  `regret` measures how much
 of a view's own optimum the common clusters give away: a view that the others agree with
 keeps nearly all of it.
-
-No TensorFlow here: a program can refuse wrong settings before it imports it.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import math
-from typing import Any, Callable, ClassVar, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -146,9 +144,6 @@ class MultiViewConfig:
   field_widths: Sequence[int] | None = None
   privacy: ViewPrivacy | None = None
   seed: int = 0
-
-  # Its sums are of integers alone.
-  needs_tff: ClassVar[bool] = False
 
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)

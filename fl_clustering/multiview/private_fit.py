@@ -7,7 +7,6 @@ totals looks at the data: columns are measured in the norms that are known.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any, Mapping, Sequence, TYPE_CHECKING
 
@@ -59,18 +58,18 @@ def hold(
 
 def noisy_statistics(
     noisy_totals: privacy_lib.NoisyTotals, ledger: ledger_lib.Ledger,
-    model: server_step.MultiViewModel, widths: Sequence[int], mu: float, name: str,
+    model: server_step.MultiViewModel, mu: float, name: str,
 ) -> tuple[server_step.KernelStatistics, float]:
   """Returns the noisy statistics of a model, and the standard deviation of `residual_sums`.
 
   Args:
     mu: Cost of the release, mu of Gaussian differential privacy.
   """
-  sensitivity = sums_lib.sensitivity(len(widths), _COUNT_WEIGHT)
+  sensitivity = sums_lib.sensitivity(len(model.widths), _COUNT_WEIGHT)
   std = sensitivity / mu
   ledger.record(name, mu, sensitivity, std)
   steps = point_grid.CONTRIBUTION_STEPS
-  query = model.query(widths, steps)
+  query = model.query(steps)
   stds = {
       "residual_sums": std * steps,
       "excesses": std * steps,
@@ -81,7 +80,7 @@ def noisy_statistics(
 
 def next_model(
     model: server_step.MultiViewModel, sums: server_step.KernelStatistics, std: float,
-    widths: Sequence[int], weigh: server_step.Weigh, noise_factor: float, noise_sd: np.ndarray,
+    weigh: server_step.Weigh, noise_factor: float, noise_sd: np.ndarray,
 ) -> tuple[server_step.MultiViewModel, np.ndarray]:
   """Returns the model after a noisy round in which the clients were sent `model`, and its noise.
 
@@ -95,25 +94,20 @@ def next_model(
       grid steps, of shape (K, D).
   """
   # A quotient of noise by noise would be anywhere.
-  moves = server_step.moves(model, sums, widths, least_kernel_weight=max(1.0, 2 * std))
+  moves = server_step.moves(model, sums, least_kernel_weight=max(1.0, 2 * std))
   next_sd = noise_sd.copy()
-  for view, place in enumerate(sums_lib.columns(widths)):
+  for view, place in enumerate(sums_lib.columns(model.widths)):
     weights = np.maximum(sums.kernel_weights[:, view], 1.0)
     variance = (noise_factor * std / weights) ** 2 / model.rates[view]
     squares = (moves[:, place] ** 2).sum(axis=1)
-    noise = widths[view] * variance
+    noise = model.widths[view] * variance
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
     # The part of a move that is kept takes the place of as large a part of what was there.
     kept, variance = kept[:, np.newaxis], variance[:, np.newaxis]
     before = ((1 - kept) * noise_sd[:, place]) ** 2
     next_sd[:, place] = np.sqrt(before + kept**2 * variance)
-  found = dataclasses.replace(
-      model,
-      centers=server_step.on_grid(model.centers + moves),
-      view_weights=weigh(np.maximum(sums.view_costs, 0.0)),
-  )
-  return found, next_sd
+  return model.moved(moves, weigh(np.maximum(sums.view_costs, 0.0))), next_sd
 
 
 def fit(
@@ -138,6 +132,7 @@ def fit(
       alpha=config.alpha,
       # Bandwidths of one over the square of the norm, whatever the points are.
       rates=np.full(num_views, 1 / clients.scaling.factor[0] ** 2),
+      widths=widths,
   )
   points = secure_sums.FederatedPoints(clients, k)
   noisy_totals = privacy_lib.noisy_totals(privacy, points, num_clients, noise_source)
@@ -149,17 +144,17 @@ def fit(
   noise_sd = np.minimum(first.noise_sd / privacy.radius, 1) * point_grid.POINT_STEPS
   for step in range(config.num_rounds):
     sums, std = noisy_statistics(
-        noisy_totals, ledger, model, widths, round_mu, f"kernel round {step}"
+        noisy_totals, ledger, model, round_mu, f"kernel round {step}"
     )
     history.append(server_step.record(model, sums))
-    model, noise_sd = next_model(model, sums, std, widths, weigh, noise_factor, noise_sd)
+    model, noise_sd = next_model(model, sums, std, weigh, noise_factor, noise_sd)
     counts, count_sd = sums.counts, noise_factor * std / _COUNT_WEIGHT
   scaling = model_lib.norm_scaling(privacy.view_norms, widths)
   centroids = scaling.undo(model.centers)
   enough = private_centers.are_enough(counts, count_sd)
   noise_sd = np.where(enough[:, np.newaxis], noise_sd / scaling.factor, np.inf)
   return fitted.Fit(
-      model_lib.FittedViews(model, scaling, centroids, widths, privacy.view_norms),
+      model_lib.FittedViews(model, scaling, centroids, privacy.view_norms),
       tuple(history),
       num_rounds=len(history),
       noise=private_centers.PrivateCenters(

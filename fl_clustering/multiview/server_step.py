@@ -1,12 +1,9 @@
-"""What the server knows between rounds, and its own step: divide the clients' sums.
-
-`widths` are the views' numbers of columns, which sum to D, and H is the number of views.
-"""
+"""What the server knows between rounds, and its own step: divide the clients' sums."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable, Sequence
+from typing import Callable
 
 import numpy as np
 
@@ -32,15 +29,17 @@ class MultiViewModel:
 
   Attributes:
     centers: Float64 integers of shape (K, D), the views side by side.
-    view_weights: float64 of shape (H,), sum one.
+    view_weights: float64 of shape (H,), with H the number of views; sum one.
     alpha: The weights' exponent in the objective.
     rates: The views' bandwidths per squared grid step, float64 of shape (H,).
+    widths: The views' numbers of columns, which sum to D.
   """
 
   centers: np.ndarray
   view_weights: np.ndarray
   alpha: float
   rates: np.ndarray
+  widths: tuple[int, ...]
 
   @property
   def view_factors(self) -> np.ndarray:
@@ -57,9 +56,14 @@ class MultiViewModel:
         "factors": np.tile(factors, rows),
     }
 
-  def query(self, widths: Sequence[int], steps: int = EXACT_STEPS) -> sum_query.SumQuery:
+  def moved(self, moves: np.ndarray, view_weights: np.ndarray) -> MultiViewModel:
+    """Returns the model after a round, given how far its centers move, in grid steps."""
+    centers = on_grid(self.centers + moves)
+    return dataclasses.replace(self, centers=centers, view_weights=view_weights)
+
+  def query(self, steps: int = EXACT_STEPS) -> sum_query.SumQuery:
     """Returns the query of a round, with so many steps of a contribution to one."""
-    return sum_query.SumQuery(sums_lib.KernelSums(tuple(widths), steps), self.arrays())
+    return sum_query.SumQuery(sums_lib.KernelSums(self.widths, steps), self.arrays())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,7 +125,7 @@ def record(model: MultiViewModel, sums: KernelStatistics) -> RoundRecord:
 
 
 def moves(
-    model: MultiViewModel, sums: KernelStatistics, widths: Sequence[int],
+    model: MultiViewModel, sums: KernelStatistics,
     least_kernel_weight: float = _LEAST_KERNEL_WEIGHT,
 ) -> np.ndarray:
   """Returns how far every center is from the kernel-weighted mean of its points.
@@ -129,17 +133,15 @@ def moves(
   The moves are in grid steps, of shape (K, D).  Where the sum of kernels is not above
   `least_kernel_weight`, a center stays.
   """
-  weights = np.repeat(sums.kernel_weights * np.sqrt(model.rates), widths, axis=1)
-  stays = np.repeat(sums.kernel_weights <= least_kernel_weight, widths, axis=1)
+  weights = np.repeat(sums.kernel_weights * np.sqrt(model.rates), model.widths, axis=1)
+  stays = np.repeat(sums.kernel_weights <= least_kernel_weight, model.widths, axis=1)
   return np.where(stays, 0.0, sums.residual_sums / np.where(stays, 1.0, weights))
 
 
-def fine_query(
-    model: MultiViewModel, cells: np.ndarray, widths: Sequence[int]
-) -> sum_query.SumQuery:
+def fine_query(model: MultiViewModel, cells: np.ndarray) -> sum_query.SumQuery:
   """Returns the query of `fine_means`; `cells` are the columns' own steps in grid steps, (D,)."""
   arrays = model.arrays() | {"cells": np.tile(cells, (len(model.centers), 1))}
-  return sum_query.SumQuery(sums_lib.FineKernelSums(tuple(widths)), arrays)
+  return sum_query.SumQuery(sums_lib.FineKernelSums(model.widths), arrays)
 
 
 def fine_means(query: sum_query.SumQuery, totals: np.ndarray) -> np.ndarray:
@@ -162,14 +164,3 @@ def on_grid(centers: np.ndarray) -> np.ndarray:
   """Returns centers in grid steps as integers, in the ball that points are in."""
   norms = np.linalg.norm(centers, axis=1, keepdims=True)
   return np.rint(centers * np.minimum(1, point_grid.POINT_STEPS / np.maximum(norms, 1)))
-
-
-def next_model(
-    model: MultiViewModel, sums: KernelStatistics, widths: Sequence[int], weigh: Weigh
-) -> MultiViewModel:
-  """Returns the model after a round in which the clients were sent `model`."""
-  return dataclasses.replace(
-      model,
-      centers=on_grid(model.centers + moves(model, sums, widths)),
-      view_weights=weigh(sums.view_costs),
-  )

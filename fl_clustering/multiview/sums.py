@@ -18,8 +18,7 @@ distances are exact.  The kernel is computed from them by additions, multiplicat
 square roots of single numbers, which every processor rounds alike.  What a point adds to
 the sums is therefore the same bits whatever other points there are.
 
-`xp` is `numpy`, or `tensorflow.experimental.numpy`.  `widths` are the views' numbers of columns,
-which sum to D.
+`widths` are the views' numbers of columns, which sum to D.
 
 References:
   Kristina P. Sinaga. Rectified Gaussian Kernel Multi-View K-Means Clustering. 2024.
@@ -34,10 +33,12 @@ import math
 import types
 from typing import Any, Mapping, Sequence
 
+import numpy as np
+
 from fl_clustering.kmeans import sum_kinds
 
 # Exponents are cut here, so that neither a kernel nor its product with the factor of a view
-# is so small that TensorFlow would make it zero where NumPy does not.
+# is so small that a processor may make it zero.
 _LARGEST_EXPONENT = 512.0
 # exp(-t) is the power 2^10 of exp(-t / 2^10).
 _SQUARINGS = 10
@@ -48,14 +49,14 @@ _INSIDE = 1 - 2.0**-30
 FINE_STEPS = 2.0**52
 
 
-def decay(xp: types.ModuleType, exponents: Any) -> Any:
+def decay(exponents: np.ndarray) -> np.ndarray:
   """Returns exp(-exponents), with a relative error below 1e-12.
 
   Exponents above 512 count as 512.  Libraries round their own exponential function in
   different ways, even in the same array: its end may be computed by other instructions.
   """
-  part = xp.minimum(exponents, _LARGEST_EXPONENT) / 2.0**_SQUARINGS
-  power = xp.full_like(part, _TAYLOR[-1])
+  part = np.minimum(exponents, _LARGEST_EXPONENT) / 2.0**_SQUARINGS
+  power = np.full_like(part, _TAYLOR[-1])
   for coefficient in reversed(_TAYLOR[:-1]):
     power = power * part + coefficient
   for _ in range(_SQUARINGS):
@@ -70,8 +71,8 @@ def columns(widths: Sequence[int]) -> list[slice]:
 
 
 def closeness(
-    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
-) -> Any:
+    points: np.ndarray, arrays: Mapping[str, np.ndarray], widths: Sequence[int]
+) -> np.ndarray:
   """Returns the sum of v_h^alpha w_h over the views of every point in every cluster.
 
   Args:
@@ -84,39 +85,39 @@ def closeness(
   total: Any = 0.0
   for view, place in enumerate(columns(widths)):
     x, centers = points[:, place], arrays["centers"][:, place]
-    squares = xp.sum(x * x, axis=1)[:, None] + xp.sum(centers * centers, axis=1)
-    squares -= 2 * xp.matmul(x, xp.transpose(centers))
-    kernels = decay(xp, arrays["rates"][:, view] * squares)
+    squares = np.sum(x * x, axis=1)[:, None] + np.sum(centers * centers, axis=1)
+    squares -= 2 * np.matmul(x, np.transpose(centers))
+    kernels = decay(arrays["rates"][:, view] * squares)
     total += arrays["factors"][:, view] * kernels
   return total
 
 
 def nearest(
-    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
-) -> Any:
+    points: np.ndarray, arrays: Mapping[str, np.ndarray], widths: Sequence[int]
+) -> np.ndarray:
   """Gives every point to the cluster in which it costs least over all views.
 
   That is the cluster of the largest `closeness`, which takes the same arguments.  Ties go to
   the first one.
   """
-  return xp.argmax(closeness(xp, points, arrays, widths), axis=1)
+  return np.argmax(closeness(points, arrays, widths), axis=1)
 
 
 def _at_own_clusters(
-    xp: types.ModuleType, points: Any, arrays: Mapping[str, Any], widths: Sequence[int]
-) -> tuple[Any, Any, Any, list[Any]]:
+    points: np.ndarray, arrays: Mapping[str, np.ndarray], widths: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
   """Returns the clusters of points on the grid, and what the points are like there.
 
   That is the points minus the centers, of shape (n, D); the bandwidths, (n, H); and the kernels,
   an array of shape (n, 1) per view.
   """
-  clusters = nearest(xp, points, arrays, widths)
-  residuals = points - xp.take(arrays["centers"], clusters, axis=0)
-  rates, kernels = xp.take(arrays["rates"], clusters, axis=0), []
+  clusters = nearest(points, arrays, widths)
+  residuals = points - arrays["centers"][clusters]
+  rates, kernels = arrays["rates"][clusters], []
   for view, place in enumerate(columns(widths)):
     residual, rate = residuals[:, place], rates[:, view : view + 1]
-    squares = xp.einsum("ij,ij->i", residual, residual)[:, None]
-    kernels.append(decay(xp, rate * squares))
+    squares = np.einsum("ij,ij->i", residual, residual)[:, None]
+    kernels.append(decay(rate * squares))
   return clusters, residuals, rates, kernels
 
 
@@ -145,14 +146,15 @@ class KernelSums:
   def contributions(
       self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
   ) -> tuple[Any, Any]:
-    clusters, residuals, rates, own = _at_own_clusters(xp, points, arrays, self.view_widths)
+    del xp  # No other library asks for these.
+    clusters, residuals, rates, own = _at_own_clusters(points, arrays, self.view_widths)
     weighted, excesses = [], []
     for view, (place, kernels) in enumerate(zip(columns(self.view_widths), own)):
-      root = xp.sqrt(rates[:, view : view + 1])
+      root = np.sqrt(rates[:, view : view + 1])
       weighted.append(residuals[:, place] * (kernels * root * (_INSIDE * self.steps)))
       excesses.append((kernels - 0.5) * (_INSIDE * self.steps))
-    counts = xp.full_like(excesses[0], self.steps)
-    return clusters, xp.concatenate([*weighted, *excesses, counts], axis=1)
+    counts = np.full_like(excesses[0], self.steps)
+    return clusters, np.concatenate([*weighted, *excesses, counts], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,13 +178,14 @@ class FineKernelSums:
   def contributions(
       self, xp: types.ModuleType, points: Any, arrays: Mapping[str, Any]
   ) -> tuple[Any, Any]:
-    on_grid = xp.floor(points * arrays["cells"][:1] + 0.5)
-    clusters, _, _, own = _at_own_clusters(xp, on_grid, arrays, self.view_widths)
+    del xp  # As in `KernelSums`.
+    on_grid = np.floor(points * arrays["cells"][:1] + 0.5)
+    clusters, _, _, own = _at_own_clusters(on_grid, arrays, self.view_widths)
     weighted = [
         points[:, place] * kernels for place, kernels in zip(columns(self.view_widths), own)
     ]
-    values = xp.concatenate([*weighted, *(kernels * FINE_STEPS for kernels in own)], axis=1)
-    return clusters, xp.concatenate(sum_kinds.limbs(xp, values), axis=1)
+    values = np.concatenate([*weighted, *(kernels * FINE_STEPS for kernels in own)], axis=1)
+    return clusters, np.concatenate(sum_kinds.limbs(np, values), axis=1)
 
 
 def sensitivity(num_views: int, count_weight: float) -> float:

@@ -1,13 +1,10 @@
-"""What estimators of federated clustering share: who computes, scikit-learn's methods."""
+"""What estimators of federated clustering share: scikit-learn's methods."""
 
 from __future__ import annotations
 
 import abc
 import contextlib
-import functools
-import sys
-import tempfile
-from typing import Any, Callable, ClassVar, ContextManager, Iterator, Mapping
+from typing import Any, Callable, ClassVar, ContextManager, Mapping
 
 import numpy as np
 import sklearn
@@ -17,49 +14,12 @@ from sklearn import preprocessing
 from sklearn.utils import validation
 
 from clustering_basics import callers_line
-from clustering_basics import extras
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import data_frames
 from fl_clustering.points import fitted
 from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
-from fl_clustering import runtime
-
-
-@contextlib.contextmanager
-def open_clients(needs_tff: bool, in_files: bool = False) -> Iterator[secure_sums.Hold]:
-  """Yields a function that gives points to those who compute: TFF's clients, or this process.
-
-  TFF's clients compute in the caller's context, if there is one, such as a
-  `fl_clustering.runtime.LocalRuntime`.  Without one this process computes, without TFF,
-  or a runtime that ends with the block if TFF is needed.
-
-  Args:
-    needs_tff: Whether clients compute more than answers to a `secure_sums.Question`.
-    in_files: Whether this process keeps the points in files, too, as they may exceed the memory.
-
-  Raises:
-    ModuleNotFoundError: If TFF is needed and not installed.
-  """
-  with tempfile.TemporaryDirectory() as folder:
-    has_context = (  # TFF must be imported for that.
-        "tensorflow_federated" in sys.modules and runtime.has_context_of_the_caller()
-    )
-    if not needs_tff and not has_context:
-      yield functools.partial(secure_sums.hold, directory=folder if in_files else None)
-      return
-    if not extras.has_tff():
-      raise ModuleNotFoundError(
-          "TensorFlow Federated must be installed for this algorithm, and isn't; "
-          f"{extras.advice()}. The default algorithm needs no extra."
-      )
-    # TensorFlow Federated takes seconds to import.
-    from fl_clustering.points import point_files  # pylint: disable=g-import-not-at-top
-
-    with runtime.of_the_caller_or_own():
-      yield functools.partial(point_files.write_files, directory=folder)
 
 
 class _ManyClients:
@@ -118,10 +78,9 @@ class FederatedClusterer(
 
   @abc.abstractmethod
   def _fit(
-      self, config: Any, points: Mapping[Any, np.ndarray], widths: tuple[int, ...],
-      hold_points: secure_sums.Hold,
+      self, config: Any, points: Mapping[Any, np.ndarray], widths: tuple[int, ...]
   ) -> fitted.Fit:
-    """Fits a model to points by client id; `hold_points` gives them to those who compute.
+    """Fits a model to points by client id.
 
     The columns of all views stand side by side; `widths` says how many each view has.
     """
@@ -190,8 +149,7 @@ class FederatedClusterer(
           self.privacy, config.n_clusters, sum(widths), len(points.by_id)
       ):
         callers_line.warn(text)
-    with open_clients(config.needs_tff) as hold_points:
-      fit = self._fit(config, points.by_id, widths, hold_points)
+    fit = self._fit(config, points.by_id, widths)
     fit.warn_of_few_points()
     if (warning := fit.few_clusters_warning(config.n_clusters)) is not None:
       callers_line.warn(warning, exceptions.ConvergenceWarning)
@@ -226,11 +184,8 @@ class FederatedClusterer(
   def fit(self, clients: Any, y: Any = None) -> FederatedClusterer:
     """Finds the clusters.
 
-    In the caller's TFF context, such as a `fl_clustering.runtime.LocalRuntime`, TFF's clients
-    compute and secure sums add up.  Without one this process computes all of it, without TFF, and
-    simulates the secure sums: the same integers, modulus and noise, and the same bits, but no
-    messages.  Nothing is secret from this process in either case.  Algorithms that send more than
-    sums of integers start a TFF runtime, which takes seconds, and end it.
+    This process computes all of it, and simulates the secure sums: integers, modulus and noise are
+    those of secure sums, but there are no messages, and nothing is secret from this process.
 
     Raises:
       TypeError: If `clients` is nothing of this kind, or holds no real numbers.

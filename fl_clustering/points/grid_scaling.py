@@ -1,6 +1,4 @@
-"""The coordinates of fits without noise: a grid from secure sums, or a unit from plain sums.
-
-The grid is found by secure sums of integers alone.
+"""The coordinates of fits without noise: a grid, found by secure sums of integers alone.
 
 A maximum over the clients would be one client's number, so bounds come from histograms of
 binary exponents, which are sums.  The server learns them: how many numbers of a column, and
@@ -304,47 +302,3 @@ def find_grid(
       num_points=num_points,
       num_rounds=5,
   )
-
-
-def mean_and_variance(
-    shift: np.ndarray, sums: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the columns' means and variances, of shape (d,), from plain sums over shifted points.
-
-  Unshifted sums of squares would not do: rounding loses the variance of a column whose
-  mean is far from zero.  The variance is taken around the mean of both rounds, which the
-  shift can miss by its own rounding: that shows in columns whose mean exceeds ten million
-  deviations.  It is exactly zero where a column is constant.
-
-  Args:
-    shift: What was subtracted from the points: the columns' means, from the sums of a first round.
-    sums: Over x - shift for all points x: `num_points`, and the columns' `sums` and `squares`.
-  """
-  left = sums["sums"] / sums["num_points"]
-  variance = sums["squares"] / sums["num_points"] - left**2
-  # A sum of n numbers misses at most n last places (Chan, Golub, LeVeque, "Algorithms for Computing
-  # the Sample Variance", 1983).  What three of them leave of a constant column's variance is
-  # rounding, which standardising would blow up.
-  missed = 4 * sums["num_points"] * _EPSILON * left**2
-  least = np.maximum(missed, rounding(shift) ** 2)
-  return shift + left, np.where(variance > least, variance, 0.0)
-
-
-def unit_scaling(
-    mean: np.ndarray, variance: np.ndarray, standardize: bool,
-    field_widths: Sequence[int] | None = None,
-) -> secure_sums.Scaling:
-  """Returns the `Scaling` to mean zero and variance one, with no factor of zero.
-
-  Args:
-    standardize: True gives every field a total variance of one; a constant field keeps its unit.
-      False multiplies all columns by the same factor, which makes their mean variance one
-      and changes no clustering.
-    field_widths: As in `field_deviations`, with `standardize`.
-  """
-  deviations = field_deviations(variance, field_widths)
-  if standardize:
-    scale = np.where(deviations > 0, deviations, 1.0)
-  else:
-    scale = np.full(len(deviations), np.sqrt(np.mean(deviations**2)) or 1.0)
-  return secure_sums.Scaling(mean, 1 / scale)

@@ -6,8 +6,8 @@ CCS 2017).  Here it is simulated, in one of two ways that give the same bits:
 
   - `PointArrays`: this process plays the clients and the server, without TFF.  It holds all points
     and adds up with NumPy.  No message is sent, and nothing hides a client's answer from it.
-  - `point_files.PointFiles`: the clients are TFF's, and so is the secure modular sum, which one
-    machine that plays the server and the clients can only simulate.
+  - `private_clusters.point_files.PointFiles`: the clients are TFF's, and so is the secure modular
+    sum, which one machine that plays the server and the clients can only simulate.
 
 In both, every client answers by itself: the integers, the modulus and the noise are real; the
 secrecy is not.
@@ -29,9 +29,6 @@ from dp_clustering import sum_query
 
 # A message holds integers of at most 2^31 for each of fewer than 2^30 points, and noise.
 MODULUS = 2**62
-# The largest float32 number whose square is one too, roughly.  Where clients compute with float32,
-# scaled coordinates beyond it are moved here.  No point that the scaling was made from is.
-FARTHEST = 1e15
 # Rows whose intermediate results fit a processor's cache; also bounds the memory.
 BLOCK_ROWS = 2048
 # Elements of points at a time, where there are many columns.

@@ -20,9 +20,9 @@ from dp_clustering import point_grid
 from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.kmeans import private_fit
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
 from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import point_files
 from fl_clustering.private_clusters import slot_sums
 
 if TYPE_CHECKING:

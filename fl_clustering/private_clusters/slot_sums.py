@@ -21,9 +21,9 @@ import numpy as np
 import tensorflow as tf
 
 from clustering_basics import validate
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import client_messages
+from fl_clustering.private_clusters import point_files
 
 if TYPE_CHECKING:
   from fl_clustering.private_clusters import releases as releases_lib
@@ -39,8 +39,7 @@ def build_question(public_type: Any, client_type: Any, message: Message) -> Any:
     public_type: The TFF type of the public numbers, which all clients get.
     client_type: That of a client's value, such as the paths of its files.
   """
-  source = point_files.PointSource(client_type, 0, lambda client: client)
-  return point_files.build_round(source, public_type, message)
+  return point_files.build_round(client_type, public_type, message)
 
 
 class Door:

@@ -4,13 +4,11 @@ import importlib
 from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
-  from fl_clustering.runtime.local_runtime import has_context_of_the_caller
   from fl_clustering.runtime.local_runtime import LocalRuntime
   from fl_clustering.runtime.local_runtime import num_cores
-  from fl_clustering.runtime.local_runtime import of_the_caller_or_own
 
 # Of `local_runtime`: TFF takes seconds to import, and programs may need none of it.
-_WITH_TFF = "LocalRuntime", "has_context_of_the_caller", "num_cores", "of_the_caller_or_own"
+_WITH_TFF = "LocalRuntime", "num_cores"
 
 
 class WorkerLost(RuntimeError):

@@ -20,15 +20,13 @@ numbers independent of how threads are scheduled.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
 import socket
 import subprocess
-from typing import Any, Iterator
+from typing import Any
 
 import grpc
 import tensorflow_federated as tff
-from tensorflow_federated.python.core.impl.context_stack import runtime_error_context
 
 from clustering_basics import core_count
 from fl_clustering import runtime
@@ -163,36 +161,3 @@ def num_cores() -> int:
   """
   known = getattr(tff.framework.get_context_stack().current, "num_cores", None)
   return known or core_count.usable()
-
-
-def has_context_of_the_caller() -> bool:
-  """Returns whether someone set a TFF context, on top of TFF's stack, to compute in.
-
-  TFF's local context is the one that is there when nobody did.  Nothing tells it from one that
-  the caller set by hand; both start the worker that the top of this file complains about.
-  """
-  context = tff.framework.get_context_stack().current
-  # That of a runtime stays TFF's default when it is closed.  Another thread has none.
-  if getattr(context, "is_closed", False) or isinstance(
-      context, runtime_error_context.RuntimeErrorContext
-  ):
-    return False
-  factory = getattr(context, "executor_factory", None)
-  start_worker = getattr(factory, "_executor_stack_fn", None)
-  return getattr(start_worker, "__module__", None) != (
-      tff.framework.local_cpp_executor_factory.__module__
-  )
-
-
-@contextlib.contextmanager
-def of_the_caller_or_own() -> Iterator[None]:
-  """Computes in the caller's TFF context, or else in a `LocalRuntime` that ends with the block."""
-  if has_context_of_the_caller():
-    yield
-    return
-  before = tff.framework.get_context_stack().current
-  with LocalRuntime():
-    try:
-      yield
-    finally:
-      tff.framework.set_default_context(before)

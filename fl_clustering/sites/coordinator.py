@@ -12,6 +12,7 @@ import numpy as np
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
+from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import fitting
@@ -200,7 +201,7 @@ def with_privacy(
   key, privacy = "radius", federation.privacy
   if isinstance(config, multiview_config.MultiViewConfig):
     kinds, key = multiview_config.ViewPrivacy, "view_norms"
-  if config.needs_tff:
+  elif not isinstance(config.algorithm, kmeans_config.Sums):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)

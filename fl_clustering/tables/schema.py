@@ -150,16 +150,12 @@ class Field:
     """Returns the field of a JSON object, which is at some place in the list."""
     name = document.get("name") if isinstance(document, dict) else None
     key = f"fields[{name or place}]"
-    check_object(document, key, _KEYS["field"])
-    if not isinstance(name, str) or not name:
-      raise validate.error(f"{key}.name", "be text", name)
+    check_object(document, key, _KEYS["field"], ("name", "type"))
     constraints = document.get("constraints", {})
     check_object(constraints, f"{key}.constraints", _KEYS["constraints"])
     values = {**document, **constraints}
-    for reader in ("constraints", "title", "description"):
-      values.pop(reader, None)
-    if "type" not in values:
-      raise validate.error(f"{key}.type", "be given", None)
+    for for_readers in ("constraints", "title", "description"):
+      values.pop(for_readers, None)
     if "enum" in values:
       values["enum"] = _listed(values["enum"], f"{key}.constraints.enum")
     return cls(**values)

@@ -10,13 +10,15 @@ References:
   Federated Settings. 2018. https://arxiv.org/abs/1812.01097
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import shlex
 import socket
 import sqlite3
 import tempfile
-from typing import Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 import numpy as np
 
@@ -24,7 +26,9 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
-from fl_clustering.tasks import task_options
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import registry
 
 # TensorFlow and TFF are imported where they are needed: the command line reads the
 # registry that this module is in, and should answer at once.
@@ -41,7 +45,9 @@ _DEFAULT_CACHE_DIR = "~/.tff"  # TFF's own default.
 _NUM_CLASSES = 10
 
 
-def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
+def load_task(
+    options: registry.TaskOptions, data_dir: str | None, *unused: Any
+) -> federated_task.FederatedTask:
   """Returns the task whose clients are writers drawn with the seed.
 
   The global test set is test data of writers who are not clients, or, when no
@@ -52,7 +58,7 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
     ValueError: If the file is not in the cache and cannot be downloaded, is damaged, or has
       fewer writers than `num_clients`.
   """
-  folder = os.path.abspath(os.path.expanduser(options.data_dir or _DEFAULT_CACHE_DIR))
+  folder = os.path.abspath(os.path.expanduser(data_dir or _DEFAULT_CACHE_DIR))
   path = os.path.join(folder, FILE_NAME)
   if not os.path.exists(path):
     _download(path)
@@ -110,7 +116,7 @@ def _download(path: str) -> None:
 
 
 def _read_task(
-    path: str, options: task_options.TaskOptions
+    path: str, options: registry.TaskOptions
 ) -> federated_task.FederatedTask:
   import tensorflow_federated as tff
 

@@ -5,9 +5,11 @@ the training rows of the clients that train, and so do the means that missing ce
 row for testing, and no new client, has a part in them.
 """
 
+from __future__ import annotations
+
 import functools
 import os
-from typing import Iterator, Mapping
+from typing import TYPE_CHECKING, Iterator, Mapping
 
 import numpy as np
 import psutil
@@ -21,7 +23,9 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import pooled_examples
-from fl_clustering.tasks import task_options
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import registry
 
 
 def _check_memory(num_cells: int) -> None:
@@ -34,59 +38,49 @@ def _check_memory(num_cells: int) -> None:
     )
 
 
-def check_options(schema: schema_lib.Schema | None, test_share: float | None) -> None:
-  """Raises a ValueError unless these settings fit each other."""
-  if schema is None or schema.label is None:
-    raise validate.error("label_column", "be given for `dataset` files", None)
-  if schema.split is not None and test_share is not None:
-    raise validate.error("test_share", "be left out with `split_column`", test_share)
-  if test_share is not None:
-    validate.between(0, 1, test_share=test_share)
-
-
 # A run asks for the number of clients before it loads them.
 @functools.lru_cache(maxsize=1)
-def open_folder(data_dir: str | None, schema: schema_lib.Schema) -> clients_lib.Clients:
+def open_folder(
+    data_dir: str | None, schema: schema_lib.Schema | None
+) -> clients_lib.Clients:
   """Returns the clients of a folder, whose files have been read once.
 
   Raises:
-    ValueError: If there is no folder, or a file can't be used.
+    ValueError: If there is no folder, the schema has no classes, or a file can't be used.
   """
+  if schema is None or schema.label is None:
+    raise validate.error("label_column", "be given for `dataset` files", None)
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
   return clients_lib.open_folder(data_dir, schema)
 
 
 def _test_masks(
-    clients: clients_lib.Clients, test_share: float | None, seed: int,
+    clients: clients_lib.Clients, held: held_out.HeldOut = held_out.HeldOut(), seed: int = 0,
     fold: held_out.Fold | None = None,
 ) -> dict[str, np.ndarray]:
-  """Returns which rows of the clients are for testing, bool of shape (n,) by client id."""
+  """Returns which rows are for testing, bool of shape (n,) by the ids of clients with both kinds.
+
+  Which clients these are depends on their rows alone.
+  """
   split = clients.schema.split
   if split is None:
-    return {
-        client_id: held_out.draw_rows(client_id, num_rows, test_share, seed, fold)
-        for client_id, num_rows in clients.num_rows.items()
-    }
-  return {client_id: (table[split] == "test").to_numpy() for client_id, table in clients.items()}
+    masks = (
+        (name, held.draw_rows(name, num_rows, seed, fold))
+        for name, num_rows in clients.num_rows.items()
+    )
+  else:
+    masks = ((name, (table[split] == "test").to_numpy()) for name, table in clients.items())
+  return {name: mask for name, mask in masks if mask.any() and not mask.all()}
 
 
-def _usable(is_test: Mapping[str, np.ndarray]) -> list[str]:
-  """Returns the ids of the clients that can be trained and tested, in order."""
-  return [client_id for client_id, mask in is_test.items() if mask.any() and not mask.all()]
-
-
-def num_clients(
-    data_dir: str | None, schema: schema_lib.Schema, test_share: float | None, seed: int
-) -> int:
+def num_clients(data_dir: str | None, schema: schema_lib.Schema | None) -> int:
   """Returns the number of clients of a folder that have rows for training and for testing.
 
   Raises:
-    ValueError: If there are less than two, the tables have no classes, or a column says which
-      rows are for testing and a share too.
+    ValueError: If there are less than two, or as of `open_folder`.
   """
-  check_options(schema, test_share)
-  found = len(_usable(_test_masks(open_folder(data_dir, schema), test_share, seed)))
+  found = len(_test_masks(open_folder(data_dir, schema)))
   if found < 2:
     raise ValueError(
         "`data_dir` must hold two clients or more with rows for training and for testing, "
@@ -100,8 +94,8 @@ def _clients(
     clients: clients_lib.Clients, is_test: Mapping[str, np.ndarray], tables: saved.SavedTables,
     classes: tuple[str, ...],
 ) -> federated_task.PooledClients:
-  """Returns the clients that can be trained and tested, with scaled features."""
-  ids, shape = _usable(is_test), clients.schema.feature_shape
+  """Returns the clients of `_test_masks`, with scaled features."""
+  ids, shape = tuple(is_test), clients.schema.feature_shape
   counts = np.array([len(is_test[client_id]) for client_id in ids], np.int64)
   # Filled client by client: the data may be most of what the memory holds.
   features = np.empty((counts.sum(), *shape), np.float32)
@@ -117,30 +111,28 @@ def _clients(
       examples_lib.Examples(features, labels), np.arange(len(labels), dtype=np.int32), counts
   )
   mask = np.concatenate([is_test[client_id] for client_id in ids])
-  return federated_task.PooledClients(
-      tuple(ids), everything.where(~mask), everything.where(mask)
-  )
+  return federated_task.PooledClients(ids, everything.where(~mask), everything.where(mask))
 
 
-def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
+def load_task(
+    options: registry.TaskOptions, data_dir: str | None, held: held_out.HeldOut,
+    fold: held_out.Fold | None,
+) -> federated_task.FederatedTask:
   """Returns the task of the clients' tables.
 
   Raises:
     ValueError: If the files, or what they hold, can't be used, or too many clients can't be
       trained and tested.
   """
-  schema = options.schema
-  assert schema is not None  # `check_options` asks for one.
-  opened = open_folder(options.data_dir, schema)
-  classes = opened.classes()
+  opened = open_folder(data_dir, options.schema)
+  schema, classes = opened.schema, opened.classes()
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
   # Before the features are known, since the new clients have no part in their means.
-  is_test = _test_masks(opened, options.test_share, options.seed, options.fold)
-  usable = _usable(is_test)
-  warnings = held_out.left_out_warnings(list(opened), usable)
-  new = held_out.new_positions(len(usable), options.num_new_clients, options.seed)
-  training = [client_id for i, client_id in enumerate(usable) if i not in new]
+  is_test = _test_masks(opened, held, options.seed, fold)
+  warnings = held_out.left_out_warnings(list(opened), is_test)
+  new = held.new_positions(len(is_test), options.seed)
+  training = [client_id for i, client_id in enumerate(is_test) if i not in new]
 
   def training_rows() -> Iterator[np.ndarray]:
     for client_id in training:
@@ -150,11 +142,11 @@ def load_task(options: task_options.TaskOptions) -> federated_task.FederatedTask
   scaling = encode.scaling_over(training_rows, schema, standardize=True)
   tables = saved.SavedTables({schema_lib.NO_VIEW: schema.with_classes(classes)}, scaling)
   clients = _clients(opened, is_test, tables, classes)
-  where = os.path.basename(os.path.abspath(options.data_dir or ""))
+  where = os.path.basename(os.path.abspath(data_dir or ""))
   return federated_task.FederatedTask(
-      name=options.dataset,
+      name="files",
       source=(
-          f"{sum(opened.num_rows[c] for c in usable):,} rows of tables in {where}: "
+          f"{sum(opened.num_rows[c] for c in is_test):,} rows of tables in {where}: "
           f"{len(schema.feature_names)} features, and {len(classes)} classes in the column "
           f"{schema.label} ({', '.join(classes[:20])}{', ...' * (len(classes) > 20)})"
       ),

@@ -7,12 +7,15 @@ models do, they decide, and the test examples only judge.
 """
 
 import dataclasses
+import functools
 from typing import Container, Iterable, Sequence
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import randomness
 from clustering_basics import validate
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import shares
 
@@ -60,21 +63,6 @@ def _mask(length: int, positions: np.ndarray) -> np.ndarray:
 
 def _masks(masks: Iterable[np.ndarray]) -> np.ndarray:
   return np.concatenate([np.zeros(0, bool), *masks])
-
-
-def draw_rows(
-    client_id: str, num_rows: int, test_share: float | None, seed: int, fold: Fold | None = None
-) -> np.ndarray:
-  """Returns which rows of a client are for testing where no column says so, bool (num_rows,).
-
-  At least one is: a share of them, or the default one for None.  A fold takes the place of the
-  share for clients with two rows or more.
-  """
-  if fold is not None and num_rows >= shares.MIN_EXAMPLES_PER_CLIENT:
-    return _mask(num_rows, fold.test_positions(num_rows, seed, client_id))
-  rng = randomness.generator(seed, f"rows for testing: {client_id}")
-  num_test = _num_test(num_rows, TEST_SHARE if test_share is None else test_share)
-  return _mask(num_rows, rng.choice(num_rows, num_test, replace=False))
 
 
 def deal_out(
@@ -136,24 +124,6 @@ def draw_validation(
   return _mask(num_train, rng.choice(num_train, chosen, replace=False))
 
 
-def with_validation(
-    task: federated_task.FederatedTask, validation_share: float, seed: int
-) -> federated_task.FederatedTask:
-  """Returns the task with validation examples (`draw_validation`) at the clients that train."""
-  if not validation_share:
-    return task
-  clients = task.clients
-  mask = _masks(
-      draw_validation(client_id, number, validation_share, seed)
-      for client_id, number in zip(clients.ids, clients.train.counts.tolist())
-  )
-  if mask.any():
-    clients = dataclasses.replace(
-        clients, train=clients.train.where(~mask), validation=clients.train.where(mask)
-    )
-  return dataclasses.replace(task, clients=clients)
-
-
 def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[str, ...]:
   """Returns warnings of the clients that can't be trained and tested.
 
@@ -178,25 +148,83 @@ def left_out_warnings(client_ids: Sequence[str], kept: Container[str]) -> tuple[
   )
 
 
-def new_positions(num_clients: int, num_new_clients: int, seed: int) -> set[int]:
-  """Returns the positions of the clients that don't train, fewer than all."""
-  rng = randomness.generator(seed, "new clients")
-  return set(rng.choice(num_clients, num_new_clients, replace=False).tolist())
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HeldOut(options.Settings):
+  """What is held out of training; the settings of programs that hold out something extend it."""
 
+  num_new_clients: int = options.option(
+      int,
+      "How many of the clients, drawn at random, don't train. They join after the training, and "
+      "every method finds a model for them.",
+      0, rule=functools.partial(validate.integer, 0),
+  )
+  test_share: float | None = options.option(
+      float,
+      "Share of every client's rows, drawn at random, that are for testing and not for training "
+      "(files).",
+      None, rule=functools.partial(validate.between, 0, 1), default_text=f"{TEST_SHARE}",
+  )
+  validation_share: float | None = options.option(
+      float,
+      "Share of every client's training rows, of 20 or more, on which no model is trained and "
+      "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and "
+      "which method's models are saved. 0: test rows decide.",
+      None, rule=functools.partial(validate.within, 0, 1), default_text=f"{VALIDATION_SHARE}",
+  )
 
-def hold_out(
-    task: federated_task.FederatedTask, num_new_clients: int, seed: int
-) -> federated_task.FederatedTask:
-  """Returns the task with some of its clients, drawn by the seed, as new ones.
+  def check_rows(self, schema: schema_lib.Schema | None, fold: Fold | None = None) -> None:
+    """Raises a ValueError unless one thing at most says which rows are for testing."""
+    split = schema and schema.split
+    for name, value, is_other, rule in (
+        ("test_share", self.test_share, schema is None, "for images"),
+        ("test_share", self.test_share, split is not None, "with `split_column`"),
+        ("test_share", self.test_share, fold is not None, "with folds"),
+        ("split_column", split, fold is not None, "with folds"),
+    ):
+      if value is not None and is_other:
+        raise validate.error(name, f"be left out {rule}", value)
 
-  A new client trains on all that it has but its test examples.
-  """
-  if not num_new_clients:
+  def draw_rows(
+      self, client_id: str, num_rows: int, seed: int, fold: Fold | None = None
+  ) -> np.ndarray:
+    """Returns which rows of a client are for testing where no column says so, bool (num_rows,).
+
+    At least one is.  A fold takes the place of the share for clients with two rows or more.
+    """
+    if fold is not None and num_rows >= shares.MIN_EXAMPLES_PER_CLIENT:
+      return _mask(num_rows, fold.test_positions(num_rows, seed, client_id))
+    rng = randomness.generator(seed, f"rows for testing: {client_id}")
+    num_test = _num_test(num_rows, TEST_SHARE if self.test_share is None else self.test_share)
+    return _mask(num_rows, rng.choice(num_rows, num_test, replace=False))
+
+  def new_positions(self, num_clients: int, seed: int) -> set[int]:
+    """Returns the positions of the clients that don't train, fewer than all."""
+    rng = randomness.generator(seed, "new clients")
+    return set(rng.choice(num_clients, self.num_new_clients, replace=False).tolist())
+
+  def of_task(self, task: federated_task.FederatedTask, seed: int) -> federated_task.FederatedTask:
+    """Returns the task with new clients, and with validation examples at those that train.
+
+    Without a `validation_share`, there are none.  A new client trains on all that it has but its
+    test examples.
+    """
+    if self.num_new_clients:
+      new = self.new_positions(len(task.clients), seed)
+      is_new = _mask(len(task.clients), np.array(sorted(new)))
+      training, others = (task.clients.among(np.flatnonzero(mask)) for mask in (~is_new, is_new))
+      if others.validation is not None:
+        train = others.train.joined(others.validation)
+        others = dataclasses.replace(others, train=train, validation=None)
+      task = dataclasses.replace(task, clients=training, new_clients=others)
+    if self.validation_share:
+      clients = task.clients
+      mask = _masks(
+          draw_validation(client_id, number, self.validation_share, seed)
+          for client_id, number in zip(clients.ids, clients.train.counts.tolist())
+      )
+      if mask.any():
+        clients = dataclasses.replace(
+            clients, train=clients.train.where(~mask), validation=clients.train.where(mask)
+        )
+        task = dataclasses.replace(task, clients=clients)
     return task
-  new = new_positions(len(task.clients), num_new_clients, seed)
-  is_new = _mask(len(task.clients), np.array(sorted(new)))
-  training, others = (task.clients.among(np.flatnonzero(mask)) for mask in (~is_new, is_new))
-  if others.validation is not None:
-    train = others.train.joined(others.validation)
-    others = dataclasses.replace(others, train=train, validation=None)
-  return dataclasses.replace(task, clients=training, new_clients=others)

@@ -71,9 +71,8 @@ def task_from_arrays(
     ValueError: If the arrays don't fit each other or the model, or more than a quarter of
       the clients have fewer than two examples.
   """
-  validate.between(0, 1, test_share=test_share)
+  held = held_out.HeldOut(test_share=test_share, validation_share=validation_share)
   validate.integer(0, seed=seed)
-  validate.within(0, 1, validation_share=validation_share)
   if not clients:
     raise validate.error("clients", "hold at least one client", dict(clients))
   parts = {
@@ -130,7 +129,7 @@ def task_from_arrays(
       warnings=warnings,
       class_names=class_names,
   )
-  return held_out.with_validation(task, validation_share, seed)
+  return held.of_task(task, seed)
 
 
 def task_from_client_data(

@@ -35,7 +35,7 @@ def _split(
     parts = encode.positions(table[schema.split].to_numpy(), schema_lib.SPLIT)
     is_used, is_test = is_used & (parts >= 0), parts == schema_lib.SPLIT.index("test")
   elif is_used.any():
-    is_test[is_used] = held_out.draw_rows(client_id, int(is_used.sum()), None, seed)
+    is_test[is_used] = held_out.HeldOut().draw_rows(client_id, int(is_used.sum()), seed)
   features = encode.private_features(table[is_used], schema).astype(np.float32)
   features = features.reshape(-1, *schema.feature_shape)
   examples = examples_lib.Examples(features, labels[is_used].astype(np.int32))

@@ -1,8 +1,8 @@
-"""The data sets by name, and `load_task`, which makes a task of one.
+"""The data sets by name, what can be asked of them, and `load_task`, which makes a task of one.
 
 To add a data set: one file with a function `load` that returns an `ImagePool`, and one row in
-`DATASETS` with `packaged_task`; or, if its clients are given or it reads a folder, a function of
-`TaskOptions` that returns a `FederatedTask`.
+`DATASETS` with `packaged_task` or `read_task`; or, if its clients are given, a function of what
+`load_task` gets that returns a `FederatedTask`.
 """
 
 import dataclasses
@@ -11,31 +11,40 @@ from typing import Any, Callable
 
 from absl import logging
 
+from clustering_basics import options as options_lib
 from clustering_basics import validate
+from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
-from fl_clustering.tasks import held_out
+from fl_clustering.tasks import held_out as held_out_lib
 from fl_clustering.tasks import idx
+from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
 from fl_clustering.tasks import partition as partition_lib
-from fl_clustering.tasks import task_options
 
 # A data set whose clients are given, not made.
 NATURAL = "natural"
 
 PARTITION_NAMES = (NATURAL, *partition_lib.PARTITIONS)
 
+_NUM_CLIENTS = 100
 _DEFAULT_PARTITION = "dirichlet"
+
+# What `data_dir` is, as a flag.
+DATA_DIR = (
+    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
+    "default ~/.tff)."
+)
 
 
 def _partitioned_task(
-    pool: examples_lib.ImagePool, options: task_options.TaskOptions
+    pool: examples_lib.ImagePool, options: "TaskOptions"
 ) -> federated_task.FederatedTask:
   name = options.partition or _DEFAULT_PARTITION
-  chosen = partition_lib.choose(name, options.num_clients, **options.partition_options)
+  chosen = partition_lib.choose(name, options.num_clients, **options.options_for("partition"))
   if options.image_size is not None:
     pool = pool.of_size(options.image_size)
   split = chosen(pool, options.num_clients, options.seed)
@@ -57,24 +66,24 @@ def _refuse(rule: str, **asked: Any) -> None:
   """Raises a ValueError, which states the rule, if one of the options is given."""
   for name, value in asked.items():
     if value is not None:
-      raise validate.error(name, rule, value)
+      raise validate.error(name, f"be left out {rule}", value)
 
 
 def packaged_task(
-    source: Any, options: task_options.TaskOptions
+    source: Any, options: "TaskOptions", data_dir: str | None, *unused: Any
 ) -> federated_task.FederatedTask:
   """Returns a task of images that are in a package; `source.load()` returns their `ImagePool`."""
-  rule = f"be left out for `dataset` {options.dataset}, which is in a package"
-  _refuse(rule, data_dir=options.data_dir)
+  _refuse(f"for `dataset` {options.dataset}, which is in a package", data_dir=data_dir)
   return _partitioned_task(source.load(), options)
 
 
-def _idx_task(options: task_options.TaskOptions) -> federated_task.FederatedTask:
-  if not options.data_dir:
-    raise validate.error(
-        "data_dir", "name the folder with the IDX files for `dataset` idx", options.data_dir
-    )
-  return _partitioned_task(idx.load(options.data_dir), options)
+def read_task(
+    source: Any, options: "TaskOptions", data_dir: str | None, *unused: Any
+) -> federated_task.FederatedTask:
+  """Returns a task of images that `source.load(data_dir)` reads into an `ImagePool`."""
+  if not data_dir:
+    raise validate.error("data_dir", f"be given for `dataset` {options.dataset}", data_dir)
+  return _partitioned_task(source.load(data_dir), options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,13 +91,14 @@ class DataSet:
   """A row of `DATASETS`.
 
   Attributes:
+    load: A function of the arguments of `load_task` that returns the task.
     about: What it is, in a few words.
     own_clients: What its own clients are, in words; `None` if a partition makes them.
     default_model: A name in `models.MODELS`.
     reads_tables: Whether it reads tables, by a schema.
   """
 
-  load: Callable[[task_options.TaskOptions], federated_task.FederatedTask]
+  load: Callable[..., federated_task.FederatedTask]
   about: str
   own_clients: str | None = None
   default_model: str = "cnn_small"
@@ -105,7 +115,7 @@ DATASETS = {
         "federated EMNIST digits by writer",
         own_clients="EMNIST, whose clients are its writers",
     ),
-    "idx": DataSet(_idx_task, "a folder of IDX files"),
+    "idx": DataSet(functools.partial(read_task, idx), "a folder of IDX files"),
     "files": DataSet(
         files.load_task,
         "your own clients, a table for each",
@@ -116,78 +126,108 @@ DATASETS = {
 }
 
 
-def options_of(config: Any) -> dict[str, Any]:
-  """Returns the options of the task that a configuration asks for, as of `check`, by name."""
-  fields = (field.name for field in dataclasses.fields(task_options.TaskOptions))
-  names = (*fields, *partition_lib.OPTIONS, *models.OPTIONS)
-  asked = {name: getattr(config, name, None) for name in names}
-  return {name: value for name, value in asked.items() if value is not None}
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TaskOptions(options_lib.WithChoices):
+  """What task is asked for, checked as far as can be known without its data, and completed.
+
+  The settings of programs that run on tasks extend it.
+
+  Attributes:
+    schema: What the clients' tables hold, or the dict of it in JSON; None for other data.
+  """
+
+  dataset: str | None = options_lib.option(
+      str, options_lib.listed(DATASETS), "digits", values=DATASETS
+  )
+  schema: schema_lib.Schema | None = None
+  # None for tables whose clients nobody has counted.
+  num_clients: int = options_lib.option(
+      int, "Number of clients.", None, rule=functools.partial(validate.integer, 1, 2**31 - 1),
+      default_text=f"{_NUM_CLIENTS}; with --dataset=files all of them",
+  )
+  partition: str | None = options_lib.option(
+      str, "How examples are split over clients.", None, values=PARTITION_NAMES,
+      choices=partition_lib.PARTITIONS,
+      default_text="natural (by writer) for emnist, dirichlet for the rest",
+  )
+  image_size: int | None = options_lib.option(
+      int, "Images are averaged down to so many pixels a side (digits, idx).", None,
+      rule=functools.partial(validate.integer, 1), default_text="as they are",
+  )
+  model: str = options_lib.option(
+      str, options_lib.listed(models.MODELS), None, values=models.MODELS, choices=models.MODELS,
+      default_text="mlp for files, cnn_small for the rest",
+  )
+  seed: int = options_lib.option(
+      int, "Seed of everything random.", 0, rule=functools.partial(validate.integer, 0)
+  )
+
+  def __post_init__(self) -> None:
+    if isinstance(self.schema, dict):
+      self._set("schema", schema_lib.Schema.from_json(self.schema))
+    super().__post_init__()
+    if self.num_clients is None and not self.reads_tables:
+      self._set("num_clients", _NUM_CLIENTS)
+    if self.dataset is None:  # A task of the caller's own.
+      return
+    dataset, of_partition = DATASETS[self.dataset], self.options_for("partition")
+    if not dataset.reads_tables:
+      _refuse(f"for `dataset` {self.dataset}", schema=self.schema and self.schema.feature_names)
+    if dataset.own_clients:
+      _refuse(
+          f"for {dataset.own_clients}",
+          partition=None if self.partition == NATURAL else self.partition,
+          image_size=self.image_size, **of_partition,
+      )
+    elif self.partition is not None:
+      self._complete(partition_lib.choose(self.partition, self.num_clients, **of_partition))
+    else:
+      # A study names the partition of clients that draw images later.
+      known = {**of_partition, "examples_per_client": None}
+      partition_lib.choose(_DEFAULT_PARTITION, self.num_clients, **known)
+    if self.model is None:
+      self._set("model", dataset.default_model)
+    self._complete(models.choose(self.model, **self.options_for("model")))
+
+  @property
+  def reads_tables(self) -> bool:
+    """Whether the data are the clients' tables."""
+    return self.dataset in DATASETS and DATASETS[self.dataset].reads_tables
+
+  def build_model(
+      self, examples: examples_lib.Examples, num_classes: int
+  ) -> model_lib.Model:
+    """Returns the model that is asked for, for examples of the kind that it gets."""
+    return models.build(
+        self.model, examples.feature_shape, num_classes, examples.dtype,
+        **self.options_for("model"),
+    )
 
 
-def check(model: str | None = None, **options: Any) -> task_options.TaskOptions:
-  """Returns what task is asked for, checked as far as can be known without its data.
+def load_task(
+    options: TaskOptions, data_dir: str | None = None,
+    held_out: held_out_lib.HeldOut = held_out_lib.HeldOut(),
+    fold: held_out_lib.Fold | None = None,
+) -> federated_task.FederatedTask:
+  """Returns the task asked for, and logs its warnings.
 
   Args:
-    model: A name in `models.MODELS`; None for the data set's default.
-    **options: The other fields of `task_options.TaskOptions`, and the partition's and the
-      model's options, by name.
+    data_dir: Where the data are: a folder, for `emnist` the cache folder or None for the usual one.
+    held_out: What is held out of training.
+    fold: Which examples of every client are for testing; None for a random share.
 
   Raises:
-    ValueError: If an option is out of its range, or does not fit the others.
+    ValueError: If the options do not fit each other or the data, or the data are missing or
+      damaged.
   """
-  partition_options = {name: options.pop(name, None) for name in partition_lib.OPTIONS}
-  model_options = {name: options.pop(name, None) for name in models.OPTIONS}
-  asked = task_options.TaskOptions(
-      **options, partition_options=partition_options, model_options=model_options
-  )
-  validate.integer(minimum=1, num_clients=asked.num_clients)
-  validate.integer(minimum=0, seed=asked.seed)
-  validate.one_of(DATASETS, dataset=asked.dataset)
-  dataset = DATASETS[asked.dataset]
-  if dataset.own_clients:
-    _refuse(
-        f"be left out for {dataset.own_clients}",
-        partition=None if asked.partition == NATURAL else asked.partition,
-        image_size=asked.image_size, **partition_options,
-    )
-  elif asked.partition is not None:
-    partition_lib.choose(asked.partition, asked.num_clients, **partition_options)
-  else:
-    # A study names the partition of clients that draw images later.
-    known = {**partition_options, "examples_per_client": None}
-    partition_lib.choose(_DEFAULT_PARTITION, asked.num_clients, **known)
-  asked = dataclasses.replace(asked, model=dataset.default_model if model is None else model)
-  models.choose(asked.model, **model_options)
-  if dataset.reads_tables:
-    files.check_options(asked.schema, asked.test_share)
-  else:
-    rule = f"be left out with `dataset` {asked.dataset}"
-    columns = asked.schema and [field.name for field in asked.schema.fields]
-    _refuse(rule, schema=columns, test_share=asked.test_share)
-  if asked.image_size is not None:
-    validate.integer(minimum=1, image_size=asked.image_size)
-  if asked.fold is not None:
-    # Drawn with replacement, an image would be in several folds.
-    _refuse(
-        "be left out with folds", test_share=asked.test_share,
-        split_column=asked.schema and asked.schema.split,
-        examples_per_client=partition_options["examples_per_client"],
-    )
-  return asked
-
-
-def load_task(**options: Any) -> federated_task.FederatedTask:
-  """Returns the task asked for, as of `check`, and logs its warnings.
-
-  Raises:
-    ValueError: As there, or if the options do not fit the data, or the data is missing or damaged.
-  """
-  asked = check(**options)
-  dataset = DATASETS[asked.dataset]
-  task = dataset.load(asked)
+  held_out.check_rows(options.schema, fold)
+  if fold is not None:  # Drawn with replacement, an image would be in several folds.
+    _refuse("with folds", examples_per_client=options.examples_per_client)
+  dataset = DATASETS[f"{options.dataset}"]
+  task = dataset.load(options, data_dir, held_out, fold)
   # The rows of tables are dealt out before the features are scaled.
-  if asked.fold is not None and not dataset.reads_tables:
-    task = held_out.in_fold(task, asked.fold, asked.seed)
+  if fold is not None and not dataset.reads_tables:
+    task = held_out_lib.in_fold(task, fold, options.seed)
   for warning in task.warnings:
     logging.warning("%s", warning)
-  return task
+  return held_out.of_task(task, options.seed)

@@ -6,6 +6,7 @@ that need them.
 
 import dataclasses
 import functools
+import itertools
 import textwrap
 from typing import Any, Mapping, TYPE_CHECKING
 
@@ -14,10 +15,8 @@ from clustering_basics import validate
 from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import models
-from fl_clustering.tasks import partition as partition_lib
 from fl_clustering.tasks import registry as task_registry
 
 if TYPE_CHECKING:
@@ -30,8 +29,8 @@ _MAX_BATCH_SIZE = 2**30
 _MAX_ROUNDS = 100_000
 _MAX_REPEATS = 1_000
 _METHOD_REPEATS = 2
-# What a task of the caller's own has decided.
-_OF_TASKS = ("model", "partition", "schema", "test_share", "validation_share")
+# All others of a task's settings are decided where the task is the caller's own.
+_NOT_OF_TASKS = ("num_clients", "num_new_clients", "seed")
 
 
 def _positive(maximum: int) -> functools.partial[None]:
@@ -46,7 +45,7 @@ def _none_or_several(**repeats: int) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ThreePhaseConfig(options.WithChoices):
+class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
   """Settings of a three-phase run, checked and completed as it is made.
 
   `None` stands for "not given". The options of partitions, models and methods are
@@ -59,46 +58,7 @@ class ThreePhaseConfig(options.WithChoices):
   Attributes:
   """
 
-  dataset: str | None = options.option(
-      str, options.listed(task_registry.DATASETS), "digits", values=task_registry.DATASETS,
-      may_be_none=True,
-  )
-  num_clients: int = options.option(
-      int, "Number of clients.", 100, rule=_positive(_MAX_INT),
-      default_text="100; with --dataset=files all of them",
-  )
-  num_new_clients: int = options.option(
-      int,
-      "How many of the clients, drawn at random, don't train. They join after the training, and "
-      "every method finds a model for them.",
-      0,
-  )
-  partition: str | None = options.option(
-      str, "How examples are split over clients.", None, values=task_registry.PARTITION_NAMES,
-      choices=partition_lib.PARTITIONS,
-      default_text="natural (by writer) for emnist, dirichlet for the rest",
-  )
-  model: str | None = options.option(
-      str, options.listed(models.MODELS), None, values=models.MODELS,
-      choices=models.MODELS,
-      default_text="mlp for files, cnn_small for the rest",
-  )
-  # As a dict in JSON; `None` for data other than tables.
-  schema: schema_lib.Schema | None = None
-  test_share: float | None = options.option(
-      float,
-      "Share of every client's rows, drawn at random, that are for testing and not for training "
-      "(files).",
-      None, default_text=f"{held_out.TEST_SHARE}",
-  )
-  validation_share: float | None = options.option(
-      float,
-      "Share of every client's training rows, of 20 or more, on which no model is trained and "
-      "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and "
-      "which method's models are saved. 0: test rows decide.",
-      None, rule=functools.partial(validate.within, 0, 1),
-      default_text=f"{held_out.VALIDATION_SHARE}",
-  )
+  dataset: str | None = options.changed(task_registry.TaskOptions, "dataset", may_be_none=True)
   article_weights: bool = options.option(
       bool,
       "Weighs the clusters' models in (b) as in the article, by the highest accuracy on test rows "
@@ -184,10 +144,6 @@ class ThreePhaseConfig(options.WithChoices):
       float, "The share of clients that reach this accuracy, above 0 and at most 1, is reported.",
       0.9, rule=functools.partial(validate.up_to, 1),
   )
-  seed: int = options.option(
-      int, "Seed of everything random.", 0,
-      rule=functools.partial(validate.integer, 0),
-  )
 
   def __post_init__(self) -> None:
     self._set("methods", tuple(self.methods))
@@ -195,12 +151,16 @@ class ThreePhaseConfig(options.WithChoices):
     self._set("controls", tuple(self.controls))
     super().__post_init__()
     self._check_clients()
-    self._check_task()
+    if self.dataset is None:
+      self._check_own_task()
+    else:
+      self.check_rows(self.schema)
+      if self.validation_share is None:
+        self._set("validation_share", held_out.VALIDATION_SHARE)
     if method_registry.FEDAVG not in self.controls:
       raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()
     self._check_personal()
-    self._check_engine()
     if self.method_repeats is None and self.control_repeats:
       self._set("method_repeats", _METHOD_REPEATS)
     if self.method_repeats and not self.control_repeats:
@@ -211,37 +171,30 @@ class ThreePhaseConfig(options.WithChoices):
     """Returns the settings of a run on a task of the caller's own, which has data and model.
 
     Args:
-      **settings: Any other settings, by name.
+      **settings: Any other settings, by name; the usual engine is one that is installed and can
+        compute the model.
     """
+    settings = {"engine": engines.of_model(task.model), **settings}
     return cls(
-        dataset=None, model=None, num_clients=len(task.clients) + len(task.new_clients),
+        dataset=None, num_clients=len(task.clients) + len(task.new_clients),
         num_new_clients=len(task.new_clients), **settings,
     )
 
   def _check_clients(self) -> None:
+    validate.integer(1, num_clients=self.num_clients)
     validate.integer(0, self.num_clients - 1, num_new_clients=self.num_new_clients)
     for name in ("clients_per_round", "evaluated_clients"):
       if getattr(self, name) is not None:
         validate.integer(1, self.num_training_clients, **{name: getattr(self, name)})
 
-  def _check_task(self) -> None:
-    if self.dataset is None:
-      self._check_own_task()
-      return
-    if isinstance(self.schema, dict):  # As in JSON.
-      self._set("schema", schema_lib.Schema.from_json(self.schema))
-    self._set("model", task_registry.check(**task_registry.options_of(self)).model)
-    if self.partition in partition_lib.PARTITIONS:
-      self._complete_options_of("partition")
-    if self.validation_share is None:
-      self._set("validation_share", held_out.VALIDATION_SHARE)
-    self._complete_options_of("model")
-
   def _check_own_task(self) -> None:
-    for name in (*_OF_TASKS, *self.of_choices["partition"], *self.of_choices["model"]):
-      value = getattr(self, name)
-      if value is not None:
-        raise validate.error(name, "be None for a task of your own, which has its own", value)
+    of_tasks = map(dataclasses.fields, type(self).__bases__)
+    for field in itertools.chain(*of_tasks):
+      value = getattr(self, field.name)
+      if value is not None and field.name not in _NOT_OF_TASKS:
+        raise validate.error(
+            field.name, "be None for a task of your own, which has its own", value
+        )
 
   def _complete_options_of(self, setting: str) -> None:
     """Completes the options that the choices of a setting use, and refuses the others."""
@@ -305,19 +258,6 @@ class ThreePhaseConfig(options.WithChoices):
         # What layers it has does not depend on the examples.
         built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
         method_registry.PERSONAL[name].check_model(built)
-
-  def _check_engine(self) -> None:
-    if self.engine == engines.TFF:
-      return
-    for setting, rows in (
-        ("methods", method_registry.METHODS), ("personal", method_registry.PERSONAL)
-    ):
-      fitting = [name for name, row in rows.items() if not row.only_tff]
-      for name in getattr(self, setting):
-        if name in rows and name not in fitting:
-          raise validate.error(
-              setting, f"be of {', '.join(fitting) or 'none'} with engine={self.engine}", name
-          )
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:

@@ -115,6 +115,22 @@ class WithChoicesTest(absltest.TestCase):
     )
     self.assertEqual(found["color"].values, ("red", "blue"))
 
+  def test_a_subclass_has_the_choices_and_may_change_an_option(self):
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class _Framed(_Picture):
+      shape: str = options.changed(_Picture, "shape", default="square")
+      frame: str = options.option(str, "The frame.", "wood")
+
+    names = [field.name for field in dataclasses.fields(_Framed)]
+    self.assertEqual(names, ["title", "shape", "radius", "color", "side", "size", "frame"])
+    self.assertEqual(_Framed(title="A").shape, "square")
+    self.assertEqual(_Framed.of_choices, _Picture.of_choices)
+    with self.assertRaisesRegex(TypeError, "`side`"):
+
+      class _Sided(_Picture):  # pylint: disable=unused-variable
+        kind: str = options.option(str, "Its kind.", "square", choices={"square": _Square})
+
   def test_refuses_a_name_that_is_taken(self):
     with self.assertRaisesRegex(TypeError, "`color`"):
 

@@ -8,6 +8,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import options
+from fl_clustering.engine import engines
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
 from fl_clustering.tasks import federated_task
@@ -84,6 +85,21 @@ class OneClusterTest(parameterized.TestCase):
         np.testing.assert_array_equal(found.clients, fedavg.clients, method)
 
 
+class EveryEngineTest(parameterized.TestCase):
+
+  @parameterized.parameters(*engines.ENGINES)
+  def test_runs_every_method_and_control(self, engine):
+    task = held_out.hold_out(own_tasks.table_task("mlp", hidden_units="7,5"), 1, seed=1)
+    result = _run(_config(
+        task, engine=engine, personal=tuple(registry.PERSONAL), num_clusters=2, pretrain_rounds=1,
+        cluster_rounds=1,
+    ), task)
+    self.assertEmpty(result.failures)
+    for name in (*_ALL, *registry.CONTROLS, *registry.PERSONAL):
+      self.assertTrue(np.isfinite(result.methods[name].vectors).all(), name)
+      self.assertLen(result.methods[name].new_clients, 1, name)
+
+
 class OwnTasksTest(absltest.TestCase):
 
   @nightly.only
@@ -102,7 +118,8 @@ class OwnTasksTest(absltest.TestCase):
     self.assertGreater(means["kmeans"], means["fedavg"] + 0.2)
 
   def test_new_clients_get_a_model(self):
-    task, methods = held_out.hold_out(own_tasks.table_task(), 2, seed=1), ("kmeans", "pacfl")
+    task = held_out.HeldOut(num_new_clients=2).of_task(own_tasks.table_task(), 1)
+    methods = ("kmeans", "pacfl")
     result = _run(_config(task, methods=methods, num_clusters=2, **_FEDAVG_ALONE), task)
     sizes = [len(client.test) for client in task.new_clients]
     for method in methods:

@@ -419,7 +419,8 @@ class DatasetContractTest(parameterized.TestCase):
 
   def _load(self, dataset, **options):
     given = {"num_clients": 5, **self._options.get(dataset, {}), **options}
-    return registry.load_task(dataset=dataset, **given)
+    data_dir = given.pop("data_dir", None)
+    return registry.load_task(registry.TaskOptions(dataset=dataset, **given), data_dir)
 
   @parameterized.parameters(*toy_rows.DATASETS)
   def test_makes_a_task(self, name):
@@ -462,7 +463,7 @@ class DatasetContractTest(parameterized.TestCase):
   def test_takes_the_partitions_that_its_check_lets_pass(self, dataset, partition_name):
     options = {"dataset": dataset, "partition": partition_name}
     try:
-      registry.check(**{**self._options.get(dataset, {}), **options})
+      registry.TaskOptions(**options)
     except ValueError as error:
       self.assertRegex(str(error), "^`partition` must ")
       return

@@ -65,8 +65,6 @@ class BadInputTest(parameterized.TestCase):
       ("pacfl_angle", "--methods=pacfl", "--pacfl_angle=91"),
       ("ifca_start", "--methods=cfl", "--ifca_start=random"),
       ("cfl_ratio", "--methods=cfl", "--cfl_ratio=0"), ("seed", "--seed=-1"),
-      ("methods", "--engine=jax", "--methods=kmeans,cfl"),
-      ("personal", "--engine=jax", "--personal=ditto"),
       ("clients_per_block", "--clients_per_block=5"),
       ("schema", "--dataset=digits", "--schema=schema.json"),
   )

@@ -10,6 +10,7 @@ from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
+from scipy import special
 from sklearn import metrics as sklearn_metrics
 
 from clustering_basics import randomness
@@ -51,6 +52,27 @@ def _of_the_engine(task, **settings):
   return accuracies, found
 
 
+class StepsTest(absltest.TestCase):
+
+  def test_the_gradient_is_the_slope_of_the_loss(self):
+    rng = np.random.default_rng(0)
+    model = example.initial_model(rng).astype(np.float64)
+    images, labels = rng.random((6, 28, 28, 1)), rng.integers(10, size=6)
+
+    def loss(model):
+      outputs = example.logits(model, images)
+      return np.mean(special.logsumexp(outputs, axis=1) - outputs[np.arange(6), labels])
+
+    gradient = example.loss_gradient(model, images, labels)
+    start = 0
+    for end in example.ENDS:  # Of one array of parameters after the other.
+      way = np.zeros_like(model)
+      way[start:end] = 1e-6 * rng.normal(size=end - start)
+      slope = (loss(model + way) - loss(model - way)) / 2
+      np.testing.assert_allclose(way @ gradient, slope, rtol=1e-4)
+      start = end
+
+
 class RoundsTest(absltest.TestCase):
 
   def test_all_but_phase_1_end_after_all_rounds(self):
@@ -79,7 +101,7 @@ class OneFileTest(absltest.TestCase):
 
   def test_the_engine_finds_the_same(self):
     task = registry.load_task(
-        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=None, seed=0
+        registry.TaskOptions(dataset="digits", num_clients=20, partition="rotated")
     )
     task = dataclasses.replace(task, clients=task.clients[:8])  # Of 160 images and 40 to test on.
     small = dict(PRETRAIN_ROUNDS=4, CLUSTER_ROUNDS=2, EPOCHS=1, BATCH_SIZE=1000)
@@ -98,9 +120,9 @@ class OneFileTest(absltest.TestCase):
       np.testing.assert_allclose(found[name], expected[of_engine], atol=0.03, err_msg=name)
 
   def test_the_table_of_the_first_run(self):
-    task = registry.load_task(
-        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5, seed=0
-    )
+    task = registry.load_task(registry.TaskOptions(
+        dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5
+    ))
     ours, theirs = [], []
     for seed in range(3):
       found, _ = example.three_phases(_clients(task), np.random.default_rng(seed))

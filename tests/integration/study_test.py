@@ -230,8 +230,8 @@ class StudyTest(parameterized.TestCase):
 class SettingsTest(parameterized.TestCase):
 
   def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
-    jax = "--engine=jax", "--personal="
-    for flags, jobs in ((jax, 1), ((*jax, "--jobs=3"), 3), ((), core_count.usable())):
+    jax = "--engine=jax"
+    for flags, jobs in (((jax,), 1), ((jax, "--jobs=3"), 3), ((), core_count.usable())):
       with mock.patch.object(study.program, "main") as main:
         _run_here(os.path.join(_base, "jobs"), *flags)
       self.assertEqual(main.call_args.kwargs["jobs"], jobs, flags)
@@ -248,8 +248,7 @@ class SettingsTest(parameterized.TestCase):
   @parameterized.parameters(
       ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"),
       ("partition=iid", "partition"), ("settings=natural", "partition"),
-      ("num_clients=61", "num_clients"), ("engine=jax", "personal"),
-      ("cluster=nowhere", "cluster"),
+      ("num_clients=61", "num_clients"), ("cluster=nowhere", "cluster"),
   )
   def test_bad_input_writes_nothing(self, flag, name):
     folder = os.path.join(_base, "bad")

@@ -13,13 +13,11 @@ from sklearn import exceptions
 from clustering_basics import agreement
 from clustering_basics import callers_line
 from clustering_basics import single_thread_kmeans
-from fl_clustering import runtime
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
-from tests.kmeans import in_process
+from fl_clustering.kmeans import rounds
 from tests.kmeans import numpy_reference
-from tests import nightly
 
 _GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
 
@@ -29,41 +27,10 @@ def _sample_fit(algorithm, **options):
   """Returns a fit of nine clusters to the sample, which tests share."""
   algorithm = kmeans_config.algorithm_of(algorithm, **options)
   model = FederatedKMeans(9, algorithm, keep_history=True)
-  with in_process.without_tff():
-    return model.fit(numpy_reference.sample_clients())
+  return model.fit(numpy_reference.sample_clients())
 
 
-class ThroughTffTest(parameterized.TestCase):
-
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.enterClassContext(runtime.LocalRuntime())
-
-  @parameterized.parameters(*kmeans_config.ALGORITHMS)
-  def test_tff_computes_what_this_process_does(self, algorithm):
-    # By day, one for every kind of round: means, sums and mini-batches.
-    nightly.skip_by_day(self, algorithm not in ("fkm_lloyd", "tff_minibatch"))
-    expected = _sample_fit(algorithm)
-    found = FederatedKMeans(9, algorithm, keep_history=True).fit(numpy_reference.sample_clients())
-    np.testing.assert_allclose(found.cluster_centers_, expected.cluster_centers_, atol=1e-4)
-    self.assertAlmostEqual(
-        found.simplified_silhouette_, expected.simplified_silhouette_, delta=1e-5
-    )
-    for here, there in zip(expected.history_, found.history_, strict=True):
-      np.testing.assert_allclose(there.centroids, here.centroids, atol=1e-4)
-      self.assertEqual(there.inertia is None, here.inertia is None)
-      np.testing.assert_allclose(there.inertia or 0, here.inertia or 0, rtol=1e-5)
-
-
-class _InProcessTest(parameterized.TestCase):
-
-  def setUp(self):
-    super().setUp()
-    self.enter_context(in_process.without_tff())
-
-
-class FederatedKMeansTest(_InProcessTest):
+class FederatedKMeansTest(parameterized.TestCase):
 
   @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_every_algorithm(self, algorithm):
@@ -90,6 +57,25 @@ class FederatedKMeansTest(_InProcessTest):
     for name in ("inertia_", "simplified_silhouette_"):
       self.assertEqual(getattr(other, name), getattr(model, name))
 
+  @parameterized.parameters(False, True)
+  def test_clients_compute_around_zero_in_a_unit_of_mean_variance_one(self, standardize):
+    points = 1e6 + np.random.default_rng(0).standard_normal((200, 3)) * [1.0, 1e-3, 50.0]
+    asked, sums = [], rounds.Rounds.sums
+
+    def record(own, centroids):
+      asked.append(own.clients.scaling)
+      return sums(own, centroids)
+
+    with mock.patch.object(rounds.Rounds, "sums", record):
+      FederatedKMeans(2, "lloyd", standardize=standardize).fit(np.split(points, 2))
+    scaled = asked[0].apply(points)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(scaled.var(axis=0).mean(), 1, rtol=1e-5)
+    if standardize:
+      np.testing.assert_allclose(scaled.var(axis=0), 1, rtol=1e-5)
+    else:
+      np.testing.assert_array_equal(asked[0].factor, asked[0].factor[0])
+
   def test_lloyd_ends_when_it_settles(self):
     clients = numpy_reference.sample_clients()
     rough, fine = (
@@ -104,19 +90,19 @@ class FederatedKMeansTest(_InProcessTest):
 
   def test_lloyd_goes_on_from_every_start_of_fkm(self):
     clients = numpy_reference.sample_clients(noise=2.0)
-    taken_on, lloyd = [], in_process.Rounds.lloyd
+    taken_on, with_lloyd = [], algorithms._with_lloyd  # pylint: disable=protected-access
 
-    def record(rounds, candidates):
-      taken_on.append(rounds.files.scaling.undo(candidates))
-      return lloyd(rounds, candidates)
+    def record(search, path, start, *args):
+      taken_on.append(search.rounds.clients.scaling.undo(start))
+      return with_lloyd(search, path, start, *args)
 
-    with mock.patch.object(in_process.Rounds, "lloyd", record):
+    with mock.patch.object(algorithms, "_with_lloyd", record):
       FederatedKMeans(9, "fkm_lloyd").fit(clients)
     points = numpy_reference.pooled(clients)
-    best = min(taken_on[0], key=lambda start: numpy_reference.inertia(points, start))
+    best = min(taken_on, key=lambda start: numpy_reference.inertia(points, start))
     fkm = FederatedKMeans(9, kmeans_config.Fkm(n_init=5, num_rounds=3)).fit(clients)
     np.testing.assert_allclose(best, fkm.cluster_centers_)
-    self.assertLen(np.unique(taken_on[0], axis=0), 5)
+    self.assertLen(np.unique(taken_on, axis=0), 5)
 
   def test_history_tells_the_inertia_of_its_centroids(self):
     points = numpy_reference.pooled(numpy_reference.sample_clients())
@@ -226,7 +212,7 @@ class FederatedKMeansTest(_InProcessTest):
       np.testing.assert_allclose(losses, list(map(float, exact)), rtol=1e-6)
 
 
-class FieldsTest(_InProcessTest):
+class FieldsTest(parameterized.TestCase):
 
   def test_levels_without_a_bearing_hide_no_kinds(self):
     rng = np.random.default_rng(0)
@@ -245,7 +231,7 @@ class FieldsTest(_InProcessTest):
       np.testing.assert_allclose(model.inertia_, (distances.min(axis=1) ** 2).sum(), rtol=1e-4)
 
 
-class SmallDataTest(_InProcessTest):
+class SmallDataTest(parameterized.TestCase):
 
   @parameterized.parameters(*kmeans_config.ALGORITHMS)
   def test_more_clusters_than_points(self, algorithm):
@@ -341,13 +327,13 @@ class SmallDataTest(_InProcessTest):
     self.assertEqual(model.simplified_silhouette_, 0)
 
 
-class PrivacyRulesTest(_InProcessTest):
+class PrivacyRulesTest(parameterized.TestCase):
   """What may leave a client; `rounds_test` has the rounds themselves."""
 
   @parameterized.parameters(*_GATHERING)
   def test_clients_are_told_the_smallest_count_that_may_leave(self, algorithm):
-    gather = in_process.Rounds.gather
-    with mock.patch.object(in_process.Rounds, "gather", autospec=True, side_effect=gather) as asked:
+    gather = rounds.Rounds.gather
+    with mock.patch.object(rounds.Rounds, "gather", autospec=True, side_effect=gather) as asked:
       FederatedKMeans(9, kmeans_config.algorithm_of(algorithm, min_count=3)).fit(
           numpy_reference.sample_clients()
       )
@@ -357,7 +343,7 @@ class PrivacyRulesTest(_InProcessTest):
 
   @parameterized.parameters("lloyd", "tff_minibatch")
   def test_sums_gather_nothing(self, algorithm):
-    with mock.patch.object(in_process.Rounds, "gather") as gather:
+    with mock.patch.object(rounds.Rounds, "gather") as gather:
       FederatedKMeans(9, algorithm).fit(numpy_reference.sample_clients())
     gather.assert_not_called()
 

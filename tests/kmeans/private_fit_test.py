@@ -1,7 +1,6 @@
 """Tests for fl_clustering.kmeans.private_fit, and for `privacy` of FederatedKMeans."""
 
 import dataclasses
-import functools
 import math
 from unittest import mock
 import warnings
@@ -28,10 +27,8 @@ from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import rounds as rounds_lib
 from fl_clustering import load_model
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
-from fl_clustering import runtime
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tables import schema
@@ -121,31 +118,20 @@ class PooledTest(_PrivateTest):
 class SensitivityTest(parameterized.TestCase):
   """One row changes the totals by its own contribution, however the others lie."""
 
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.enterClassContext(runtime.LocalRuntime())
-
-  def setUp(self):
-    super().setUp()
-    folder = self.create_tempdir().full_path
-    write = functools.partial(point_files.write_files, directory=folder)
-    self._holds = {"in_process": secure_sums.hold, "tff": write}
-
-  def _totals(self, points, query, engine):
-    if engine == "pooled":
+  def _totals(self, points, query, is_pooled):
+    if is_pooled:
       return private_sums.PooledPoints(points, 1.0).totals(query)
     privacy = PointPrivacy(1.0, 1e-6, 1.0)
     clients = {"a": points[:5], "b": points[5:]}
-    held = private_fit.hold(clients, privacy, self._holds[engine])
+    held = private_fit.hold(clients, privacy, secure_sums.hold)
     return secure_sums.FederatedPoints(held, 2).totals(query)
 
   @parameterized.product(
       # Blocks of a client have 2,048 rows, and of pooled points 6,553 of this width.
-      engine=["pooled", "in_process", "tff"],
+      is_pooled=[True, False],
       num_copies=[1, 15, 16, 2042, 2048, 6543, 13096],
   )
-  def test_one_more_copy_of_a_row_on_a_border(self, engine, num_copies):
+  def test_one_more_copy_of_a_row_on_a_border(self, is_pooled, num_copies):
     # In float32, the 16th copy of such a row sent the others to the other center.
     rng = np.random.default_rng(6)
     normal = rng.choice([-1, 1], 40) / np.sqrt(40)
@@ -158,8 +144,8 @@ class SensitivityTest(parameterized.TestCase):
         {"centers": centers, "clip_radii": np.full((2, 1), 0.3 * point_grid.POINT_STEPS)},
     )
     copies = np.repeat(row[np.newaxis], num_copies + 1, axis=0)
-    before = self._totals(np.concatenate([others, copies[:-1]]), query, engine)
-    after = self._totals(np.concatenate([others, copies]), query, engine)
+    before = self._totals(np.concatenate([others, copies[:-1]]), query, is_pooled)
+    after = self._totals(np.concatenate([others, copies]), query, is_pooled)
     steps = point_grid.CONTRIBUTION_STEPS
     change = query.split((after - before) / steps)
     self.assertEqual(np.abs(change["counts"]).sum(), 1)

@@ -41,22 +41,17 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
   def test_any_number_of_rounds(self, rule, num_rounds):
     # Weakly separated clusters, so that it takes more than a few rounds.
     clients, _ = sample_views.sample_views(separation=0.7)
-    starts = []
-    next_model = fitting.server_step.next_model
-
-    def remembered(model, *args, **kwargs):
-      starts.append(model)
-      return next_model(model, *args, **kwargs)
-
-    with mock.patch.object(fitting.server_step, "next_model", remembered):
+    step = fitting.server_step
+    with mock.patch.object(step, "moves", wraps=step.moves) as moves:
       model = _build(view_weights=rule, num_rounds=num_rounds, tol=0).fit(clients)
+    start = moves.call_args_list[0].args[0]
     self.assertEqual(model.n_iter_, num_rounds)
     scaled, mean, std = _scaled(clients)
     betas = 1 / np.array(_WIDTHS)
     # On the grid every view has a total variance of one over its bandwidth, and here as much
     # as it has columns.
-    units = np.sqrt(np.array(_WIDTHS) * starts[0].rates)
-    centers = starts[0].centers * np.repeat(units, _WIDTHS)
+    units = np.sqrt(np.array(_WIDTHS) * start.rates)
+    centers = start.centers * np.repeat(units, _WIDTHS)
     weights = np.full(3, 1 / 3)
     for _ in range(num_rounds):
       centers, _, costs = central_reference.iterate(scaled, centers, betas, weights**2, _WIDTHS)

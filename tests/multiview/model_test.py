@@ -14,10 +14,11 @@ def _assign(points, centers, factor=1.0):
   centers = np.array(centers, float)
   num_views = centers.shape[1]
   model = server_step.MultiViewModel(
-      centers, np.full(num_views, 1 / num_views), 2.0, np.full(num_views, 0.01)
+      centers, np.full(num_views, 1 / num_views), 2.0, np.full(num_views, 0.01),
+      (1,) * num_views,
   )
   scaling = secure_sums.Scaling(np.full(num_views, 10.0), np.full(num_views, factor))
-  fitted = model_lib.FittedViews(model, scaling, scaling.undo(centers), (1,) * num_views)
+  fitted = model_lib.FittedViews(model, scaling, scaling.undo(centers))
   return fitted.assign(np.array(points, float)).tolist()
 
 

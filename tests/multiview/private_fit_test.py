@@ -214,13 +214,13 @@ class NextModelTest(absltest.TestCase):
 
   def _next(self, residual_sums, kernel_weights, std, weigh=None, noise_factor=1.0):
     model = server_step.MultiViewModel(
-        np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.array([1e-10, 4e-10])
+        np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.array([1e-10, 4e-10]), _WIDTHS
     )
     sums = server_step.KernelStatistics(
         np.asarray(residual_sums, float), np.asarray(kernel_weights, float), np.full(2, 100.0)
     )
     after, self.noise_sd = private_fit.next_model(
-        model, sums, std, _WIDTHS, weigh or (lambda costs: np.full(2, 0.5)), noise_factor,
+        model, sums, std, weigh or (lambda costs: np.full(2, 0.5)), noise_factor,
         np.array([[7e3] * 7, [np.inf] * 7]),
     )
     return after
@@ -259,10 +259,10 @@ class NoisyStatisticsTest(absltest.TestCase):
 
   def test_a_budget_that_is_spent_stops_the_round_before_anyone_is_asked(self):
     ledger = ledger_lib.Ledger(1.0, 1e-6, noise_lib.SeededNoise(0))
-    model = server_step.MultiViewModel(np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.ones(2))
+    model = server_step.MultiViewModel(np.zeros((2, 7)), np.full(2, 0.5), 2.0, np.ones(2), _WIDTHS)
     ask = mock.Mock()
     with self.assertRaises(ledger_lib.PrivacyBudgetExceeded):
-      private_fit.noisy_statistics(ask, ledger, model, _WIDTHS, 5.0, "round")
+      private_fit.noisy_statistics(ask, ledger, model, 5.0, "round")
     ask.assert_not_called()
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 
-_WIDTHS = (2, 1)
 _SUMS = server_step.KernelStatistics(
     residual_sums=np.array([[-16.0, 4.0, 12.0], [0.0, 0.0, 0.0]]),
     kernel_weights=np.array([[2.0, 3.0], [0.0, 0.0]]),
@@ -19,7 +18,7 @@ def _model(**changes):
       "centers": np.array([[9.0, 9.0, 9.0], [7.0, 8.0, 6.0]]),
       "view_weights": np.array([0.25, 0.75]),
       "alpha": 2.0,
-      "rates": np.array([1.0, 4.0]),
+      "rates": np.array([1.0, 4.0]), "widths": (2, 1),
   }
   return server_step.MultiViewModel(**{**settings, **changes})
 
@@ -27,7 +26,7 @@ def _model(**changes):
 class MultiViewModelTest(absltest.TestCase):
 
   def test_a_center_stays_in_the_views_where_its_weight_is_too_small(self):
-    moves = server_step.moves(_model(), _SUMS, _WIDTHS, 2.5)
+    moves = server_step.moves(_model(), _SUMS, 2.5)
     np.testing.assert_allclose(moves[0], [0.0, 0.0, 2.0])
 
   def test_centers_are_integers_in_the_ball(self):

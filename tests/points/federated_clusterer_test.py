@@ -15,7 +15,6 @@ from sklearn.utils import estimator_checks
 from fl_clustering import kmeans
 from fl_clustering import multiview
 from fl_clustering.points import secure_sums
-from tests.kmeans import in_process
 
 # What `check_estimator` asks for and can't hold, by estimator, with the reason.
 _CANNOT_HOLD = {
@@ -137,8 +136,7 @@ class FormsTest(parameterized.TestCase):
   def test_transform_measures_in_the_data_s_units(self, algorithm):
     # In the fit one column is constant, and a later point may differ in it.
     points = np.insert(_points(), 1, 5.0, axis=1)
-    with in_process.without_tff():
-      model = _estimator("kmeans", algorithm=algorithm).fit(points)
+    model = _estimator("kmeans", algorithm=algorithm).fit(points)
     points[:, 1] = 9.0
     expected = np.linalg.norm(points[:, np.newaxis] - model.cluster_centers_, axis=2)
     np.testing.assert_allclose(model.transform(points), expected, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 from unittest import mock
 
 from absl.testing import absltest
@@ -17,8 +18,8 @@ from dp_clustering import sum_query
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import grid_scaling
-from fl_clustering.points import point_files
 from fl_clustering.points import secure_sums
+from fl_clustering.private_clusters import point_files
 from fl_clustering import runtime
 
 _RADIUS = 3.0
@@ -123,6 +124,29 @@ class BothWaysTest(parameterized.TestCase):
       bits = 30 if isinstance(question, grid_scaling.ColumnMoments) else 20
       points = np.clip(points * 2.0**bits, -(2.0**bits), 2.0**bits)
     self._check(np.split(points, [1, 4000]), lambda clients: clients.total(question, {}))
+
+
+class ScalingTest(absltest.TestCase):
+
+  def test_a_column_without_factor_gets_its_shift_back(self):
+    chosen = secure_sums.Scaling(np.array([1.0, 5.0, 2.0]), np.array([2.0, 0.0, 0.5]))
+    points = np.array([[3.0, 5.0, 4.0], [0.0, 5.0, 2.0]])
+    scaled = chosen.apply(points)
+    np.testing.assert_allclose(scaled, [[4.0, 0.0, 1.0], [-2.0, 0.0, 0.0]])
+    np.testing.assert_allclose(chosen.undo(scaled), points)
+
+
+class InFilesTest(absltest.TestCase):
+
+  def test_no_file_stays_open(self):
+    clients = {f"client {i}": np.full((2, 3), float(i)) for i in range(300)}
+    num_open = len(os.listdir("/proc/self/fd"))
+    held = secure_sums.hold(clients, self.create_tempdir().full_path)
+    self.assertEqual(held.num_clients, 300)
+    for client_id, points in held.by_id.items():
+      np.testing.assert_array_equal(points, clients[client_id])
+    del points
+    self.assertEqual(len(os.listdir("/proc/self/fd")), num_open)
 
 
 class MessageBytesTest(parameterized.TestCase):

@@ -11,9 +11,9 @@ from tensorflow_federated.python.core.impl.compiler import tree_analysis
 
 from bench import audited_clusters
 from bench import watched_clusters
-from fl_clustering.points import point_files
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
+from fl_clustering.private_clusters import point_files
 from fl_clustering import runtime
 
 # They take nothing from the clients to the server.

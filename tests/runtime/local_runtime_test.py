@@ -13,7 +13,6 @@ import psutil
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import core_count
 from fl_clustering import runtime
 from fl_clustering.runtime import worker_watch
 from tests.runtime import scripts
@@ -106,47 +105,6 @@ class LocalRuntimeTest(absltest.TestCase):
       psutil.Process(local._socket.pid).kill()
       with self.assertRaises(runtime.WorkerLost):
         tff.federated_computation(lambda: 3)()
-
-
-class OfTheCallerOrOwnTest(absltest.TestCase):
-
-  def _current(self):
-    return tff.framework.get_context_stack().current
-
-  def test_a_context_of_tff_s_own_is_replaced_and_put_back(self):
-    tff.backends.native.set_sync_local_cpp_execution_context()
-    before = self._current()
-    with runtime.of_the_caller_or_own():
-      self.assertEqual(tff.federated_computation(lambda: 3)(), 3)
-      within = self._current()
-      with runtime.of_the_caller_or_own():
-        self.assertIs(self._current(), within)
-    self.assertIsNot(within, before)
-    self.assertIs(self._current(), before)
-
-  def test_the_caller_s_context_stays(self):
-    with runtime.LocalRuntime(num_cores=1):
-      before = self._current()
-      with runtime.of_the_caller_or_own():
-        self.assertIs(self._current(), before)
-    with runtime.of_the_caller_or_own():  # That one was ended.
-      self.assertIsNot(self._current(), before)
-
-  def test_a_context_that_the_caller_made_stays(self):
-    made = tff.framework.SyncExecutionContext(
-        tff.framework.ResourceManagingExecutorFactory(lambda unused_cardinalities: None)
-    )
-    with tff.framework.get_context_stack().install(made), runtime.of_the_caller_or_own():
-      self.assertIs(self._current(), made)
-      self.assertEqual(runtime.num_cores(), core_count.usable())
-
-  def test_in_another_thread(self):
-    def compute():
-      with runtime.of_the_caller_or_own():
-        return tff.federated_computation(lambda: 3)()
-
-    with futures.ThreadPoolExecutor() as threads:
-      self.assertEqual(threads.submit(compute).result(), 3)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import questions
-from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests.sites import sample_sites

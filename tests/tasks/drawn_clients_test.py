@@ -22,8 +22,9 @@ _OPTIONS = {
 }
 
 
-def _load(**changes):
-  return registry.load_task(**{**_OPTIONS, **changes})
+def _load(fold=None, **changes):
+  options = registry.TaskOptions(**{**_OPTIONS, **changes})
+  return registry.load_task(options, fold=fold)
 
 
 class DrawnClientsTest(parameterized.TestCase):

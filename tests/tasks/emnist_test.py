@@ -19,7 +19,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import emnist
-from fl_clustering.tasks import task_options
+from fl_clustering.tasks import registry
 from tests.tasks import data_files
 
 _SPLITS = data_files.writer_examples()
@@ -61,8 +61,9 @@ class _EmnistTest(parameterized.TestCase):
     self.enter_context(data_files.no_network())
 
   def _load(self, **options):
-    options = {"dataset": "emnist", "data_dir": self._folder, "num_clients": 4, **options}
-    return emnist.load_task(task_options.TaskOptions(**options))
+    data_dir = options.pop("data_dir", self._folder)
+    options = registry.TaskOptions(**{"dataset": "emnist", "num_clients": 4, **options})
+    return registry.load_task(options, data_dir)
 
 
 class ReadTest(_EmnistTest):

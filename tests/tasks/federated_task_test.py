@@ -138,8 +138,9 @@ class HoldOutTest(absltest.TestCase):
     task = _task(
         clients=_clients(*(_client(name, group=i % 2) for i, name in enumerate("fbdace")))
     )
-    self.assertIs(held_out.hold_out(task, 0, 0), task)
-    found = held_out.hold_out(task, 2, 0)
+    self.assertIs(held_out.HeldOut().of_task(task, 0), task)
+    two = held_out.HeldOut(num_new_clients=2)
+    found = two.of_task(task, 0)
     self.assertLen(found.new_client_ids, 2)
     self.assertSequenceEqual(
         found.client_ids, [one for one in task.client_ids if one not in found.new_client_ids]
@@ -149,8 +150,8 @@ class HoldOutTest(absltest.TestCase):
     self.assertEqual(
         found.true_groups.tolist(), ["fbdace".index(one) % 2 for one in found.client_ids]
     )
-    self.assertEqual(held_out.hold_out(task, 2, 0).new_client_ids, found.new_client_ids)
-    new = {held_out.hold_out(task, 2, seed).new_client_ids for seed in range(10)}
+    self.assertEqual(two.of_task(task, 0).new_client_ids, found.new_client_ids)
+    new = {two.of_task(task, seed).new_client_ids for seed in range(10)}
     self.assertGreater(len(new), 3)
 
 

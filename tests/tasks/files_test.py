@@ -13,7 +13,7 @@ from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
-from fl_clustering.tasks import task_options
+from fl_clustering.tasks import registry
 
 
 class FilesTest(parameterized.TestCase):
@@ -40,17 +40,14 @@ class FilesTest(parameterized.TestCase):
       ), label="y", split="part", missing="mean",
   )
 
-  def _load(self, num_new_clients=0, split_column="part", seed=0, **options):
+  def _load(self, split_column="part", seed=0, **held):
     schema = self._schema if split_column else self._schema.without("split")
-    return files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=self.folder, model="mlp", schema=schema, seed=seed,
-        num_new_clients=num_new_clients, **options,
-    ))
+    options = registry.TaskOptions(dataset="files", model="mlp", schema=schema, seed=seed)
+    return registry.load_task(options, self.folder, held_out.HeldOut(**held))
 
   @parameterized.parameters(0, 2)
   def test_means_are_those_of_the_rows_that_train(self, num_new_clients):
-    task = self._load(num_new_clients)
-    task = held_out.hold_out(task, num_new_clients, 0)
+    task = self._load(num_new_clients=num_new_clients)
     self.assertLen(task.new_clients, num_new_clients)
     rows = np.concatenate([self.frames[c]["a"].iloc[:8] for c in task.client_ids])
     scaling = task.tables.scaling
@@ -83,7 +80,7 @@ class FilesTest(parameterized.TestCase):
     task = self._load()
     self.assertEqual(task.client_ids, ("c0", "c2", "c3", "c4"))
     self.assertIn("(c1)", task.warnings[0])
-    self.assertEqual(files.num_clients(self.folder, self._schema, None, 0), 4)
+    self.assertEqual(files.num_clients(self.folder, self._schema), 4)
 
   def test_the_clients_whose_rows_changed_are_known(self):
     before = self._load().row_digests
@@ -98,10 +95,10 @@ class FilesTest(parameterized.TestCase):
     for name in "ab":
       images[name] = rng.integers(0, 17, (20, 6, 7), np.uint8)
       np.savez(os.path.join(folder, f"{name}.npz"), x=images[name], y=np.arange(20) % 2)
-    task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=folder, model="cnn",
+    task = registry.load_task(registry.TaskOptions(
+        dataset="files", model="cnn",
         schema=schema_lib.strict(read.header(os.path.join(folder, "a.npz")), label="y"),
-    ))
+    ), folder)
     self.assertEqual(task.model.input_shape, (6, 7, 1))
     scaling = task.tables.scaling
     for client in task.clients:

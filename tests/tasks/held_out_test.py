@@ -65,10 +65,10 @@ class ValidationTest(parameterized.TestCase):
       held_out.draw_validation("b", 20, 0.99, 0)
 
   def test_of_a_task(self):
-    whole = registry.load_task(dataset="digits", num_clients=100, seed=2)
-    self.assertEqual(held_out.with_validation(whole, 0.0, 2).fingerprint(), whole.fingerprint())
-    task = held_out.hold_out(whole, 10, 2)
-    found = held_out.with_validation(task, 0.1, 2)
+    whole = registry.load_task(registry.TaskOptions(seed=2))
+    self.assertIs(held_out.HeldOut(validation_share=0.0).of_task(whole, 2), whole)
+    task = held_out.HeldOut(num_new_clients=10).of_task(whole, 2)
+    found = held_out.HeldOut(validation_share=0.1).of_task(task, 2)
     self.assertEqual(found.new_clients, task.new_clients)
     self.assertNotEqual(found.fingerprint(), task.fingerprint())
     for client, before in zip(found.clients, task.clients):
@@ -81,7 +81,8 @@ class ValidationTest(parameterized.TestCase):
     self.assertIn(None, [client.validation for client in found.clients])
     # New clients train on what was to validate.
     before = {client.client_id: client for client in whole.clients}
-    for client in held_out.hold_out(held_out.with_validation(whole, 0.2, 2), 3, 0).new_clients:
+    validated = held_out.HeldOut(validation_share=0.2).of_task(whole, 2)
+    for client in held_out.HeldOut(num_new_clients=3).of_task(validated, 0).new_clients:
       self.assertIsNone(client.validation)
       self.assertEqual(_examples(client.train), _examples(before[client.client_id].train))
 
@@ -92,8 +93,11 @@ class FoldsTest(absltest.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
 
-  def _load(self, fold, **options):
-    return registry.load_task(data_dir=self.folder, num_clients=3, seed=1, fold=fold, **options)
+  def _load(self, fold, test_share=None, **options):
+    options = registry.TaskOptions(num_clients=3, seed=1, **options)
+    return registry.load_task(
+        options, self.folder, held_out.HeldOut(test_share=test_share), fold
+    )
 
   def _assert_folds(self, tasks, whole):
     """Checks that clients keep their examples, and test each of them once."""

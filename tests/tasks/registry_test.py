@@ -18,12 +18,12 @@ class LoadTaskTest(parameterized.TestCase):
     self.enter_context(mock.patch.object(digits, "load", return_value=_DIGITS))
 
   def test_digits_by_default_are_dirichlet(self):
-    task = registry.load_task(dataset="digits", seed=3)
+    task = registry.load_task(registry.TaskOptions(seed=3))
     self.assertEqual((task.name, task.partition), ("digits", "dirichlet"))
     self.assertEqual(task.partition_options, {"dirichlet_alpha": 0.5})
     self.assertEqual((task.model.name, len(task.clients)), ("cnn_small", 100))
     self.assertEqual(task.warnings, ())
-    other = registry.load_task(dataset="digits", seed=0)
+    other = registry.load_task(registry.TaskOptions())
     np.testing.assert_array_equal(task.global_test.features, other.global_test.features)
     self.assertNotEqual(task.fingerprint(), other.fingerprint())
 
@@ -34,13 +34,13 @@ class LoadTaskTest(parameterized.TestCase):
        {"num_groups": 3, "dirichlet_alpha": 0.7, "examples_per_client": None}),
   )
   def test_says_which_options_it_used(self, asked, expected):
-    task = registry.load_task(dataset="digits", num_clients=12, **asked)
+    task = registry.load_task(registry.TaskOptions(num_clients=12, **asked))
     self.assertEqual(task.partition_options, expected)
     self.assertEqual(set(task.true_groups), set(range(expected["num_groups"])))
 
   def test_clients_that_were_topped_up_are_said_and_logged(self):
     with self.assertLogs(level="WARNING") as logged:
-      task = registry.load_task(dataset="digits", dirichlet_alpha=0.1)
+      task = registry.load_task(registry.TaskOptions(dirichlet_alpha=0.1))
     self.assertIn(task.warnings[0], logged.output[0])
 
   @parameterized.parameters(
@@ -56,7 +56,8 @@ class LoadTaskTest(parameterized.TestCase):
   )
   def test_refuses(self, name, options):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
-      registry.load_task(**{"dataset": "digits", **options})
+      data_dir = options.pop("data_dir", None)
+      registry.load_task(registry.TaskOptions(**options), data_dir)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ _JOINED_TESTS = {
         "tests.experiments.multi_view", "tests.experiments.own_tables", "tests.tables",
     ],
     "of_contracts": ["tests.contracts"],
-    "of_engine": ["tests.engine.tff", "tests.tasks"],
+    "of_engine": ["tests.engine", "tests.engine.tff", "tests.tasks"],
     "of_fits": ["tests.kmeans", "tests.multiview"],
     "of_methods": ["tests.methods", "tests.private_clusters"],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],

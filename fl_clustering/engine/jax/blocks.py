@@ -1,22 +1,27 @@
 """Blocks: so many clients or models as one call computes side by side, or one after the other.
 
 A loop over blocks of one size keeps the memory flat, and one compiled program serves any number of
-clients.  Results are the same to the last bit on one device with one size of blocks.
+clients.  The cores of a CPU compute a block each.  Results are the same to the last bit on one device
+with one size of blocks, on any number of cores.
 """
 
 from __future__ import annotations
 
+import collections
+from concurrent import futures
 import dataclasses
-from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 from jax import lax
 import numpy as np
 
+from clustering_basics import core_count
 from clustering_basics import validate
 from fl_clustering.engine import cost
 from fl_clustering.engine.jax import devices as devices_lib
 from fl_clustering.engine.jax import networks
+from fl_clustering.engine.jax import own_settings
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
@@ -40,11 +45,14 @@ class Blocks:
     devices: The devices, of one kind, which share the clients of a block.
     clients: The clients of a block, a multiple of the number of devices.
     examples: The examples that one call evaluates, about.
+    cores: How many blocks are computed at a time; those of a CPU, and 1 elsewhere.
   """
 
   devices: tuple[Any, ...]
   clients: int
   examples: int
+  # Programs are compiled for blocks, but not for a number of cores.
+  cores: int = dataclasses.field(default=1, compare=False)
 
   @property
   def side_by_side(self) -> bool:
@@ -81,6 +89,23 @@ class Blocks:
       return jax.vmap(work)(*arrays)
     return lax.map(lambda row: work(*row), arrays)
 
+  def results(self, work: Callable[..., Any], items: Iterable[tuple]) -> Iterator[Any]:
+    """Yields work(*item) of items in their order, on all cores."""
+    if self.cores == 1:
+      for item in items:
+        yield work(*item)  # A device that is no CPU computes while the caller goes on.
+      return
+    # Settings hold for a thread.  It waits, so that no more blocks than cores are computed.
+    waited_for = own_settings.own()(lambda item: jax.block_until_ready(work(*item)))
+    under_way: collections.deque[futures.Future] = collections.deque()
+    with futures.ThreadPoolExecutor(self.cores) as threads:
+      for item in items:
+        under_way.append(threads.submit(waited_for, item))
+        if len(under_way) > 2 * self.cores:  # Not all, which keeps the memory flat.
+          yield under_way.popleft().result()
+      while under_way:
+        yield under_way.popleft().result()
+
 
 def plan(
     model: model_lib.Model, batch_size: int, devices: Sequence[Any] | None = None,
@@ -90,20 +115,24 @@ def plan(
 
   Args:
     batch_size: The examples of a step of training.
-    devices: The devices; by default all of JAX's.
+    devices: The devices; by default all of JAX's, but only one that is a CPU, which has all cores.
     clients_per_block: The clients of a block, rounded up to a multiple of the number of devices; by
       default as many as take about 4 GiB of each device.
   """
-  devices = devices_lib.local() if devices is None else tuple(devices)
+  found = devices_lib.local() if devices is None else tuple(devices)
+  is_cpu = found[0].platform == "cpu"
+  devices = found[:1] if devices is None and is_cpu else found
   of_example = cost.BYTES_PER_NUMBER * networks.numbers_per_example(model)
   of_client = cost.BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
   if clients_per_block is not None:
     validate.integer(1, clients_per_block=clients_per_block)
-  elif devices[0].platform == "cpu":
+  elif is_cpu:
     clients_per_block = _CLIENTS_ON_CPU
   else:
     clients_per_block = min(max(1, _BLOCK_BYTES // of_client), _MOST_CLIENTS) * len(devices)
   examples = _EXAMPLES_ON_CPU
-  if devices[0].platform != "cpu":
+  if not is_cpu:
     examples = min(max(1, _BLOCK_BYTES // of_example), _MOST_EXAMPLES) * len(devices)
-  return Blocks(devices, -(-clients_per_block // len(devices)) * len(devices), examples)
+  clients = -(-clients_per_block // len(devices)) * len(devices)
+  cores = core_count.usable() if is_cpu and len(devices) == 1 else 1
+  return Blocks(devices, clients, examples, cores)

@@ -7,7 +7,7 @@ in the task, and not from its place in a block.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import Any, Callable, NamedTuple, TYPE_CHECKING
 
 import jax
 from jax import lax
@@ -26,11 +26,9 @@ class How(NamedTuple):
 
   Attributes:
     most_examples: At least the number of examples of any client.
-    num_epochs: Passes over the data.
   """
 
   model: model_lib.Model
-  num_epochs: int
   batch_size: int
   learning_rate: float
   most_examples: int
@@ -53,22 +51,44 @@ class Members(NamedTuple):
   models: Any
 
 
-def _trained(
-    how: How, parameters: list[jax.Array], pool: client_pool.OnDevice, start: jax.Array,
-    count: jax.Array, key: Any, steps: jax.Array,
-) -> tuple[list[jax.Array], jax.Array]:
-  """Returns one client's parameters after its passes, and its mean loss in the last one.
+class Passes(NamedTuple):
+  """What clients of a block do in a round, in numbers, for which nothing is compiled anew.
 
-  Args:
+  Attributes:
+    key: The round's, from which and from its place a client's own follows.
+    num_epochs: Passes over the data.
     steps: Steps of a pass, as the largest client of the block needs; the others wait.
   """
+
+  key: Any
+  num_epochs: Any
+  steps: Any
+
+
+# The gradients of a batch's mean loss in a model's parameters, and the sum of its losses.
+OnBatch = Callable[[list[jax.Array]], tuple[list[jax.Array], jax.Array]]
+# What a client does with a batch: a function of what it trains, an `OnBatch`, the number of the
+# pass, from 0, and whether there are examples in the batch: there are none where a client waits for
+# a larger one, and it must not change then.  It returns what it has trained, and the sum of losses.
+Step = Callable[[Any, OnBatch, Any, jax.Array], tuple[Any, jax.Array]]
+
+
+def do_passes(
+    how: How, do_step: Step, trained: Any, pool: client_pool.OnDevice, client: Any,
+    start: jax.Array, count: jax.Array, passes: Passes,
+) -> tuple[Any, jax.Array]:
+  """Returns what one client trains after its passes, and its mean loss in the last one."""
+  key = jax.random.fold_in(passes.key, client)
   most = how.most_examples
   size = min(how.batch_size, most)
   # In one batch of all examples their order doesn't matter.
   is_one_batch = size == most
   places = -(-most // size) * size
-  # A GPU would wait for the host after every round of a loop whose length only the data say.
-  steps_of_pass = 1 if is_one_batch else steps
+  if how.blocks.side_by_side:
+    # A GPU would wait for the host after every round of a loop whose length only the data say.
+    steps_of_pass = 1 if is_one_batch else passes.steps
+  else:
+    steps_of_pass = -(-count // size)  # Nobody waits for a larger client.
 
   def order_of(epoch: Any) -> jax.Array:
     if is_one_batch:
@@ -87,7 +107,7 @@ def _trained(
     return loss_sum / jnp.maximum(is_there.sum(), 1), loss_sum
 
   def step(number: Any, state: tuple) -> tuple:
-    parameters, order, loss_sum = state
+    trained, order, loss_sum = state
     epoch, place = number // steps_of_pass, number % steps_of_pass
     is_first = place == 0
     if not is_one_batch:
@@ -98,62 +118,72 @@ def _trained(
     step_key = None
     if how.model.uses_dropout:
       step_key = jax.random.fold_in(jax.random.fold_in(key, epoch), place + 1)
-    gradients, of_batch = jax.grad(mean_loss, has_aux=True)(
-        parameters, pool.take(rows), is_there, step_key
-    )
-    parameters = [p - how.learning_rate * g for p, g in zip(parameters, gradients)]
-    return parameters, order, jnp.where(is_first, 0.0, loss_sum) + of_batch
+    examples = pool.take(rows)
 
-  state = parameters, jnp.arange(places), jnp.float32(0)
+    def on_batch(parameters: list[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
+      return jax.grad(mean_loss, has_aux=True)(parameters, examples, is_there, step_key)
+
+    trained, of_batch = do_step(trained, on_batch, epoch, is_there.any())
+    return trained, order, jnp.where(is_first, 0.0, loss_sum) + of_batch
+
+  state = trained, jnp.arange(places), jnp.float32(0)
   number = 0
   if how.blocks.side_by_side:
     # The first step is apart: clients that start from one model share its products.
     state, number = step(0, state), 1
-  parameters, _, loss_sum = lax.fori_loop(number, how.num_epochs * steps_of_pass, step, state)
-  return parameters, loss_sum / jnp.maximum(count, 1)
+  trained, _, loss_sum = lax.fori_loop(number, passes.num_epochs * steps_of_pass, step, state)
+  return trained, loss_sum / jnp.maximum(count, 1)
 
 
 def _of_block(
-    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, key: jax.Array,
-    steps: Any,
+    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, passes: Passes
 ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
   """Returns the members' parameters, each of shape (B, ...); their updates, and losses (B,)."""
+
+  def do_step(
+      parameters: list[jax.Array], on_batch: OnBatch, epoch: Any, is_any: jax.Array
+  ) -> tuple[list[jax.Array], jax.Array]:
+    del epoch, is_any  # All passes are alike, and without examples there are no gradients.
+    gradients, of_batch = on_batch(parameters)
+    return [p - how.learning_rate * g for p, g in zip(parameters, gradients)], of_batch
 
   def train(client: Any, start: Any, count: Any, model: Any) -> tuple:
     vector = vectors[0] if len(vectors) == 1 else vectors[model]
     sent = networks.unflatten(how.model, vector)
-    own_key = jax.random.fold_in(key, client)
-    parameters, loss = _trained(how, sent, pool, start, count, own_key, steps)
+    parameters, loss = do_passes(how, do_step, sent, pool, client, start, count, passes)
     return parameters, [p - s for p, s in zip(parameters, sent)], loss
 
   return how.blocks.each(train, *members)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def add_updates(
-    how: How, sums: jax.Array, vectors: jax.Array, pool: client_pool.OnDevice, members: Members,
-    key: jax.Array, steps: Any,
-) -> tuple[jax.Array, jax.Array]:
-  """Adds the members' updates of the models (K, P), times their examples, to sums (K, P).
+def _flat(parameters: list[jax.Array], size: int) -> jax.Array:
+  """Returns parameters, each of shape (size, ...), as vectors of shape (size, P)."""
+  return jnp.concatenate([p.reshape(size, -1) for p in parameters], axis=1)
 
-  Returns:
-    The sums, and the members' losses (B,).
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def summed_updates(
+    how: How, keeps_own: bool, vectors: jax.Array, pool: client_pool.OnDevice, members: Members,
+    passes: Passes,
+) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+  """Returns the sums (K, P) of the members' updates, times their examples; and losses (B,).
+
+  Args:
+    keeps_own: Whether to return the members' own models (B, P) too; else None.
   """
-  _, updates, losses = _of_block(how, vectors, pool, members, key, steps)
+  own, updates, losses = _of_block(how, vectors, pool, members, passes)
   # A product gives the same bits each time; adding at indices would not.  -1 is no model.
   weights = jax.nn.one_hot(members.models, len(vectors)) * members.counts[:, None]
-  parts = [
-      jnp.tensordot(weights, update, (0, 0), precision=networks.EXACT).reshape(len(vectors), -1)
-      for update in updates
+  sums = [
+      jnp.tensordot(weights, update, (0, 0), precision=networks.EXACT) for update in updates
   ]
-  return sums + jnp.concatenate(parts, axis=1), losses
+  return _flat(sums, len(vectors)), losses, _flat(own, len(losses)) if keeps_own else None
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def own_models(
-    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, key: jax.Array,
-    steps: Any,
+    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, passes: Passes
 ) -> tuple[jax.Array, jax.Array]:
   """Returns the members' own trained models (B, P) and losses (B,)."""
-  trained, _, losses = _of_block(how, vectors, pool, members, key, steps)
-  return jnp.concatenate([p.reshape(len(losses), -1) for p in trained], axis=1), losses
+  trained, _, losses = _of_block(how, vectors, pool, members, passes)
+  return _flat(trained, len(losses)), losses

@@ -1,14 +1,14 @@
 """The engine on an accelerator: thousands of clients train side by side.
 
-It offers what methods need that train models of clusters, or of clients alone.  Where no random
-numbers are drawn, its results are those of the engine in `tff/` up to rounding.  Elsewhere they are
-as random, and the same again on the same device, whatever JAX's settings are, unless the user
-changes how XLA compiles, as by `XLA_FLAGS`.
+Where no random numbers are drawn, its results are those of the engine in `tff/` up to rounding.
+Elsewhere they are as random, and the same again on the same device, whatever JAX's settings are,
+unless the user changes how XLA compiles, as by `XLA_FLAGS`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Sequence, TYPE_CHECKING
+import dataclasses
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -17,15 +17,18 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
+from fl_clustering.engine import subspaces
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import client_training
 from fl_clustering.engine.jax import evaluation
 from fl_clustering.engine.jax import own_settings
+from fl_clustering.engine.jax import personal_training
 from fl_clustering.engine.jax import sketches as sketches_lib
 from fl_clustering.tasks import pooled_examples
 
 if TYPE_CHECKING:
+  from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
   from fl_clustering.tasks import model as model_lib
 
@@ -63,7 +66,7 @@ class Engine(engine.Engine):
     Raises:
       ValueError: For a model that only TensorFlow can compute.
     """
-    if not model.layers:
+    if not model.layers and model.jax_logits is None:
       raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
     validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
     super().__init__(
@@ -73,25 +76,38 @@ class Engine(engine.Engine):
     self._parts = parts
     self._blocks = blocks
     self._how = client_training.How(
-        model, 1, batch_size, learning_rate, int(self.num_examples.max()), blocks
+        model, batch_size, learning_rate, int(self.num_examples.max()), blocks
     )
 
-  def _key(self, number: int) -> jax.Array:
-    seed = randomness.stateless_seed(self.seed, "local_training", number)
-    return jax.device_put(seed.view(np.uint32), self._blocks.shared)
+  def _passes(self, round_: participation.Round, head_epochs: int = 0) -> client_training.Passes:
+    """Returns what clients do in a round, without the steps of any block."""
+    seed = randomness.stateless_seed(self.seed, "local_training", round_.number)
+    key = jax.device_put(seed.view(np.uint32), self._blocks.shared)
+    return client_training.Passes(key, np.int32(head_epochs + round_.num_epochs), None)
+
+  def _of_blocks(
+      self, work: Callable[[np.ndarray, list[np.ndarray], np.int32], Any], clients: np.ndarray,
+      models: np.ndarray,
+  ) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yields what work returns of blocks of clients, the largest clients first.
+
+    Args:
+      work: It takes positions in `clients`, what `client_training.Members` holds of the clients
+        there, and the steps that the largest takes in a pass; on a CPU, in threads.
+      models: The model of each client.
+
+    Yields:
+      The positions, and what work returns.
+    """
+    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
+      return places, work(places, *block)
+
+    return self._blocks.results(with_places, self._cut(clients, models))
 
   def _cut(
       self, clients: np.ndarray, models: np.ndarray
   ) -> Iterator[tuple[np.ndarray, list[np.ndarray], np.int32]]:
-    """Yields blocks of clients, the largest clients first.
-
-    Args:
-      models: The model of each.
-
-    Yields:
-      Their positions in `clients`; what `client_training.Members` holds of them; and the steps that
-      the largest takes in a pass.
-    """
+    """Yields what the work of `_of_blocks` takes."""
     order = np.argsort(-self.num_examples[clients], kind="stable")
     ordered = clients[order]
     size = min(self._how.batch_size, self._how.most_examples)
@@ -106,28 +122,48 @@ class Engine(engine.Engine):
     return client_training.Members(*self._blocks.put(*block))
 
   @own_settings.own()
-  def _train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
+  def _trained(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
+      keeps_own: bool,
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
+    """Returns what `_train_members` returns, but without rows of own models unless `keeps_own`."""
     taking_part = [round_.among(of_model) for of_model in members]
-    numbers = list(map(len, taking_part))
+    ends = np.cumsum(list(map(len, taking_part)))
     clients = np.concatenate(taking_part)
-    models = np.repeat(np.arange(len(vectors)), numbers)
+    models = np.repeat(np.arange(len(vectors)), np.diff(ends, prepend=0))
     sent, sums = jax.device_put((vectors, np.zeros_like(vectors)), self._blocks.shared)
-    key, found = self._key(round_.number), []
-    how = self._how._replace(num_epochs=round_.num_epochs)
-    for places, block, steps in self._cut(clients, models):
-      sums, of_block = client_training.add_updates(
-          how, sums, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+    passes, found = self._passes(round_), []
+
+    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
+      return client_training.summed_updates(
+          self._how, keeps_own, sent, self._parts[_TRAIN].pool, self._members(block),
+          passes._replace(steps=steps),
       )
+
+    own = np.empty((keeps_own * len(clients), vectors.shape[1]), np.float32)
+    for places, (updates, of_block, own_of_block) in self._of_blocks(work, clients, models):
+      sums += updates
       found.append((places, of_block))
+      if keeps_own:
+        own[places] = np.asarray(own_of_block)[: len(places)]
     values = np.empty(len(clients), np.float32)
     for places, of_block in jax.device_get(found):
       values[places] = of_block[: len(places)]
     totals = np.bincount(models, self.num_examples[clients], len(vectors)).astype(np.float32)
     trained = vectors + jax.device_get(sums) / np.maximum(totals, 1)[:, None]
-    of_models = np.split(values, np.cumsum(numbers)[:-1])
-    return trained, list(map(participation.ClientLosses, taking_part, of_models))
+    losses = map(participation.ClientLosses, taking_part, np.split(values, ends[:-1]))
+    return trained, np.split(own, ends[:-1]), list(losses)
+
+  def _train(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
+    trained, _, losses = self._trained(vectors, members, round_, keeps_own=False)
+    return trained, losses
+
+  def _train_members(
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
+    return self._trained(vectors, members, round_, keeps_own=True)
 
   @own_settings.own()
   def _train_each(
@@ -135,15 +171,19 @@ class Engine(engine.Engine):
   ) -> tuple[np.ndarray, np.ndarray]:
     own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients), np.float32)
     is_one_model = vectors.strides[0] == 0
-    key = self._key(round_.number)
-    how = self._how._replace(num_epochs=round_.num_epochs)
-    for places, block, steps in self._cut(clients, np.arange(len(clients))):
+    passes = self._passes(round_)
+
+    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
       sent, block[3] = self._of_block(vectors[:1] if is_one_model else vectors, block[3])
-      trained, of_block = client_training.own_models(
-          how, sent, self._parts[_TRAIN].pool, self._members(block), key, steps,
+      return client_training.own_models(
+          self._how, sent, self._parts[_TRAIN].pool, self._members(block),
+          passes._replace(steps=steps),
       )
-      own[places] = trained[: len(places)]
-      values[places] = of_block[: len(places)]
+
+    for places, (trained, of_block) in self._of_blocks(work, clients, np.arange(len(clients))):
+      own[places], values[places] = (
+          part[: len(places)] for part in jax.device_get((trained, of_block))
+      )
     return own, values
 
   def _of_block(
@@ -156,29 +196,64 @@ class Engine(engine.Engine):
 
   @own_settings.own()
   def _train_alone(
-      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, np.ndarray]:
     num_classes = self.model.num_classes
     takes_part = np.stack([np.isin(self.clients, round_.clients) for round_ in rounds])
     losses = np.empty(takes_part.shape)
     confusions = np.empty((*takes_part.shape, num_classes, num_classes), np.int64)
-    keys = [self._key(round_.number) for round_ in rounds]
-    if not vectors.flags.writeable:
-      vectors = vectors.copy()
-    for places, block, steps in self._cut(self.clients, self.clients):
+    passes = list(map(self._passes, rounds))
+    # A block has a core of its own already.
+    on_one_core = dataclasses.replace(self._blocks, cores=1)
+
+    def work(places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> None:
       sent, block[3] = self._of_block(vectors, block[3])
       counts = block[2]
-      for r, round_ in enumerate(rounds):
+      for r in range(len(rounds)):
         # Without examples a client keeps its model.
         block[2] = np.where(np.append(takes_part[r], False)[block[0]], counts, 0)
-        how = self._how._replace(num_epochs=round_.num_epochs)
         sent, of_block = client_training.own_models(
-            how, sent, self._parts[_TRAIN].pool, self._members(block), keys[r], steps,
+            self._how, sent, self._parts[_TRAIN].pool, self._members(block),
+            passes[r]._replace(steps=steps),
         )
-        losses[r, places] = of_block[: len(places)]
-        confusions[r, places] = self._of_pairs(sent, np.arange(len(places)), places, _TEST)
-      vectors[places] = sent[: len(places)]
-    return vectors, losses, confusions
+        losses[r, places] = np.asarray(of_block)[: len(places)]
+        confusions[r, places] = self._of_pairs(
+            sent, np.arange(len(places)), places, _TEST, on_one_core
+        )
+      trained[places] = np.asarray(sent)[: len(places)]
+
+    for _ in self._of_blocks(work, self.clients, self.clients):
+      pass
+    return losses, confusions
+
+  @own_settings.own()
+  def _train_own(
+      self,
+      vectors: np.ndarray,
+      shares: np.ndarray,
+      clients: np.ndarray,
+      round_: participation.Round,
+      common: np.ndarray,
+      how: personalization.Personalization,
+  ) -> np.ndarray:
+    rows = np.flatnonzero(np.isin(clients, round_.clients))
+    passes, values = self._passes(round_, how.head_epochs or 0), np.zeros(len(clients))
+    sent = jax.device_put(common, self._blocks.shared)
+
+    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
+      of_block = np.maximum(block[3], 0)
+      return personal_training.own_models(
+          self._how, how, *self._blocks.put(vectors[of_block], shares[of_block]), sent,
+          self._parts[_TRAIN].pool, self._members(block), passes._replace(steps=steps),
+      )
+
+    for places, found in self._of_blocks(work, clients[rows], rows):
+      # No other block reads these models.
+      of_block = rows[places]
+      vectors[of_block], shares[of_block], values[of_block] = (
+          part[: len(places)] for part in jax.device_get(found)
+      )
+    return values
 
   @own_settings.own()
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
@@ -192,23 +267,26 @@ class Engine(engine.Engine):
     return found.reshape(num_models, len(clients))
 
   def _outputs(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
+      blocks: blocks_lib.Blocks | None = None,
   ) -> Iterator[evaluation.Outputs]:
     return evaluation.outputs(
-        self.model, self._blocks, vectors, self._parts[part], models, clients
+        self.model, blocks or self._blocks, vectors, self._parts[part], models, clients
     )
 
   def _of_pairs(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
+      blocks: blocks_lib.Blocks | None = None,
   ) -> np.ndarray:
     """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
 
     Args:
       part: Whose examples, as of `__init__`.
+      blocks: By default those of the engine.
     """
     num_classes = self.model.num_classes
     found = np.empty((len(models), num_classes, num_classes), np.int64)
-    for of_pairs in self._outputs(vectors, models, clients, part):
+    for of_pairs in self._outputs(vectors, models, clients, part, blocks):
       found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
     return found
 
@@ -231,6 +309,26 @@ class Engine(engine.Engine):
     return sketches_lib.sketches(
         self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size
     )
+
+  @own_settings.own()
+  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
+    num_classes = self.model.num_classes
+    found = np.empty((len(clients), 1 + by_label * num_classes, 2, num_classes), np.float32)
+    for of_pairs in evaluation.outputs(
+        self.model, self._blocks, vector[np.newaxis], self._parts[_TRAIN],
+        np.zeros_like(clients), clients, keeps_logits=True,
+    ):
+      found[of_pairs.pairs] = evaluation.moments(of_pairs, by_label * num_classes)
+    return found
+
+  @own_settings.own()
+  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
+    train = self._parts[_TRAIN]
+    features = np.asarray(train.pool.features)
+    return [
+        subspaces.of_client(features[rows], train.labels[rows], num_vectors)
+        for rows in map(train.rows_of, clients[:, None])
+    ]
 
 
 @own_settings.own()

@@ -11,6 +11,7 @@ import functools
 from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
 
 import jax
+from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # The most examples of one model in a row, and the fewest, filled up.
 _MOST_IN_ROW = 256
 _FEWEST_IN_ROW = 8
+# One after the other, rows are so short that what they take stays in the processor's cache.
+_IN_SHORT_ROW = 16
 # So many are in memory at once.
 _EXAMPLES_AT_ONCE = 2**22
 _MODELS_AT_ONCE_BYTES = 2**30
@@ -40,6 +43,7 @@ class Outputs(NamedTuple):
     losses: Of every example, pair after pair.
     predicted: Its label by the model, or `divergence.NOT_FINITE`.
     labels: Its true label.
+    logits: The model's outputs, of shape (n, C), where they are asked for.
   """
 
   pairs: slice
@@ -47,26 +51,57 @@ class Outputs(NamedTuple):
   losses: np.ndarray
   predicted: np.ndarray
   labels: np.ndarray
+  logits: Any = None
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _outputs(
-    model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: jax.Array,
-    pool: client_pool.OnDevice, models: jax.Array, rows: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-  """Returns losses and predicted labels (B, n) of the models (B,) on rows (B, n) of the pool."""
+    model: model_lib.Model, keeps_logits: bool, vectors: jax.Array, pool: client_pool.OnDevice,
+    models: jax.Array, rows: jax.Array,
+) -> tuple[jax.Array, ...]:
+  """Returns what the models (B,) say of rows (B, n) of the pool.
 
-  def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-    features, labels = pool.take(own_rows)
-    parameters = networks.unflatten(
-        model, vectors[0] if len(vectors) == 1 else vectors[which]
-    )
-    outputs = networks.logits(model, parameters, features)
-    is_finite = jnp.isfinite(outputs).all(-1)
-    predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
-    return networks.losses(outputs, labels), predicted
+  Returns:
+    Losses and predicted labels (B, n) and, if `keeps_logits`, the outputs (B, n, C).
+  """
 
-  return blocks.each(of_row, models, rows)
+  def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, ...]:
+    vector = vectors[0] if len(vectors) == 1 else vectors[which]
+    return _of_row(model, keeps_logits, networks.unflatten(model, vector), pool, own_rows)
+
+  return jax.vmap(of_row)(models, rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _outputs_of_one(
+    model: model_lib.Model, keeps_logits: bool, vector: jax.Array, pool: client_pool.OnDevice,
+    rows: jax.Array, num_rows: jax.Array,
+) -> tuple[jax.Array, ...]:
+  """Returns what one model says of the first rows of (B, n), as `_outputs` does."""
+  parameters = networks.unflatten(model, vector)
+
+  def of_row(own_rows: jax.Array) -> tuple[jax.Array, ...]:
+    return _of_row(model, keeps_logits, parameters, pool, own_rows, is_alone=True)
+
+  def and_of_next(number: Any, found: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    return tuple(of_all.at[number].set(own) for of_all, own in zip(found, of_row(rows[number])))
+
+  shapes = jax.eval_shape(of_row, rows[0])
+  nothing = tuple(jnp.zeros((len(rows), *shape.shape), shape.dtype) for shape in shapes)
+  return lax.fori_loop(0, num_rows, and_of_next, nothing)
+
+
+def _of_row(
+    model: model_lib.Model, keeps_logits: bool, parameters: list[jax.Array],
+    pool: client_pool.OnDevice, rows: jax.Array, is_alone: bool = False,
+) -> tuple[jax.Array, ...]:
+  """Returns what one model says of rows (n,) of the pool."""
+  features, labels = pool.take(rows)
+  outputs = networks.logits(model, parameters, features, is_alone=is_alone)
+  is_finite = jnp.isfinite(outputs).all(-1)
+  predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
+  found = networks.losses(outputs, labels), predicted
+  return (*found, outputs) if keeps_logits else found
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -107,6 +142,7 @@ def _parts(counts: np.ndarray, models: np.ndarray, num_parameters: int) -> Itera
 def outputs(
     model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
     clients: client_pool.ClientPool, models: np.ndarray, of_clients: np.ndarray,
+    keeps_logits: bool = False,
 ) -> Iterator[Outputs]:
   """Yields what models say of the examples of pairs, some pairs at a time.
 
@@ -114,12 +150,15 @@ def outputs(
     vectors: The models, float32 of shape (K, P), or what returns its rows by their positions.
     models: Every pair's model, in increasing order.
     of_clients: Every pair's client, by its place in the pool.
+    keeps_logits: Whether the outputs themselves are asked for.
   """
   counts = clients.counts[of_clients]
   under_way: Callable[[], Outputs] | None = None
   for part in _parts(counts, models, vectors.shape[1]):
     # The device computes while the next pairs are prepared here.
-    begun = _begun(model, blocks, vectors, clients, part, models[part], of_clients[part])
+    begun = _begun(
+        model, blocks, vectors, clients, part, models[part], of_clients[part], keeps_logits
+    )
     if under_way is not None:
       yield under_way()
     under_way = begun
@@ -130,40 +169,63 @@ def outputs(
 def _begun(
     model: model_lib.Model, blocks: blocks_lib.Blocks, vectors: Any,
     clients: client_pool.ClientPool, part: slice, models: np.ndarray, of_clients: np.ndarray,
+    keeps_logits: bool,
 ) -> Callable[[], Outputs]:
   """Has the device begin with some pairs; returns a function that waits for it."""
   rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
   run = np.repeat(_runs(models), counts)
   sizes = np.bincount(run)
-  width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
+  width = _IN_SHORT_ROW
+  if blocks.side_by_side:
+    width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
   # Every run begins a row of its own.
-  first = np.concatenate([[0], np.cumsum(-(-sizes // width)) * width])
-  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run]
+  ends = np.cumsum(-(-sizes // width))
+  first = np.concatenate([[0], ends[:-1]])
+  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run] * width
   height = -(-blocks.examples // width // len(blocks.devices)) * len(blocks.devices)
-  num_rows = -(-int(first[-1] // width) // height) * height
-  filled = np.zeros(num_rows * width, np.int32)
+  num_rows = -(-int(ends[-1]) // height) * height
+  filled = np.zeros((num_rows + height) * width, np.int32)
   filled[places] = rows
-  filled = filled.reshape(num_rows, width)
+  filled = filled.reshape(-1, width)
   used, which = np.unique(models, return_inverse=True)
   model_of_row = np.zeros(num_rows, np.int32)
   model_of_row[places // width] = np.repeat(which, counts)
-  # Filled up to a power of two, or every number of models would be compiled for.
-  used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
-  sent = jax.device_put(vectors[used], blocks.shared)
-  found = [
-      _outputs(
-          model, blocks, sent, clients.pool,
-          *blocks.put(model_of_row[i : i + height], filled[i : i + height]),
+  # The rows of all clients are not read, and have another shape for each part of the data.
+  pool = clients.pool._replace(rows=None)
+  if blocks.side_by_side:
+    # Filled up to a power of two, or every number of models would be compiled for.
+    used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
+    sent = jax.device_put(vectors[used], blocks.shared)
+
+    def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
+      shared_out = blocks.put(model_of_row[start:stop], filled[start:stop])
+      return _outputs(model, keeps_logits, sent, pool, *shared_out)
+
+    items = [(start, start + height) for start in range(0, num_rows, height)]
+  else:
+    here = jax.device_get(vectors) if isinstance(vectors, jax.Array) else vectors
+    here = here[used]
+
+    def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
+      of_one = _outputs_of_one(
+          model, keeps_logits, here[model_of_row[start]], pool, filled[start : start + height],
+          np.int32(stop - start),
       )
-      for i in range(0, num_rows, height)
-  ]
+      return tuple(part[: stop - start] for part in jax.device_get(of_one))
+
+    items = [
+        (start, min(start + height, end))
+        for begin, end in zip(first.tolist(), ends.tolist())
+        for start in range(begin, end, height)
+    ]
+  found = list(blocks.results(of_rows, items))
 
   def wait() -> Outputs:
-    losses, predicted = (
-        np.concatenate([np.ravel(one) for one in of_all])[places]
+    losses, predicted, *logits = (
+        np.concatenate(of_all).reshape(-1, *of_all[0].shape[2:])[places]
         for of_all in zip(*jax.device_get(found))
     )
-    return Outputs(part, counts, losses, predicted, clients.labels[rows])
+    return Outputs(part, counts, losses, predicted, clients.labels[rows], *logits)
 
   return wait
 
@@ -185,3 +247,40 @@ def confusions(found: Outputs, num_classes: int) -> np.ndarray:
   counts = counts.reshape(num_pairs, num_classes, num_classes)
   counts[pair[is_bad]] = divergence.NOT_FINITE
   return counts
+
+
+def segment_moments(rows: np.ndarray, segments: np.ndarray, num_segments: int) -> np.ndarray:
+  """Returns the moments of the rows of each segment.
+
+  Args:
+    rows: float32 of shape (n, d).
+    segments: Every row's segment, of shape (n,).
+    num_segments: The number of segments.
+
+  Returns:
+    float32 of shape (num_segments, 2, d): means and standard deviations; NaN for a segment
+    without rows.
+  """
+  counts = np.bincount(segments, minlength=num_segments)[:, np.newaxis]
+
+  def means(of_rows: np.ndarray) -> np.ndarray:
+    sums = [np.bincount(segments, column, num_segments) for column in of_rows.T]
+    return (np.stack(sums, axis=1) / counts).astype(np.float32)
+
+  # What is not finite is told by who asks.
+  with np.errstate(invalid="ignore", over="ignore"):
+    of_segments = means(rows)
+    squares = np.square(rows - of_segments[segments])
+    return np.stack([of_segments, np.sqrt(means(squares))], axis=1)
+
+
+def moments(found: Outputs, num_labels: int) -> np.ndarray:
+  """Returns the moments of the pairs' logits, overall and of each of so many labels."""
+  num_pairs = len(found.counts)
+  pair = np.repeat(np.arange(num_pairs), found.counts)
+  parts = [segment_moments(found.logits, pair, num_pairs)[:, np.newaxis]]
+  if num_labels:
+    of_labels = pair * num_labels + found.labels
+    of_labels = segment_moments(found.logits, of_labels, num_pairs * num_labels)
+    parts.append(of_labels.reshape(num_pairs, num_labels, *of_labels.shape[1:]))
+  return np.concatenate(parts, axis=1)

@@ -73,12 +73,14 @@ def sketches(
   )
   projection = jax.device_put(projection, blocks.shared)
   order = clients[np.argsort(-pool.counts[clients], kind="stable")]
-  found = []
-  for _, (starts, counts) in blocks.cut(pool.starts[order], pool.counts[order]):
-    most = max(_FEWEST_EXAMPLES, 2 ** int(counts.max() - 1).bit_length())
-    found.append(
-        _sketches(blocks, num_classes, most, pool.pool, *blocks.put(starts, counts), projection)
+
+  def of_block(unused_place: slice, starts_and_counts: list[np.ndarray]) -> jax.Array:
+    most = max(_FEWEST_EXAMPLES, 2 ** int(starts_and_counts[1].max() - 1).bit_length())
+    return _sketches(
+        blocks, num_classes, most, pool.pool, *blocks.put(*starts_and_counts), projection
     )
+
+  found = list(blocks.results(of_block, blocks.cut(pool.starts[order], pool.counts[order])))
   by_size = np.concatenate(jax.device_get(found))[: len(order)]
   of_client = np.empty_like(by_size)
   of_client[np.argsort(-pool.counts[clients], kind="stable")] = by_size

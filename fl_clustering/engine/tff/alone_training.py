@@ -90,9 +90,10 @@ def train(
     local_training: client_update_lib.LocalTraining,
     seed: int,
     vectors: np.ndarray,
+    trained: np.ndarray,
     rounds: Sequence[participation.Round],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Trains every client's own model for some rounds; returns as `Engine._train_alone` does.
+) -> tuple[np.ndarray, np.ndarray]:
+  """Trains every client's own model for some rounds, as `Engine._train_alone` says.
 
   A client's row is its place.
   """
@@ -114,13 +115,11 @@ def train(
   jobs = [job(part.members) for part in parts]
   sizes = [size * len(part.members) for part in parts]
   results = model_jobs.results(build_rounds(model, local_training), vectors, jobs, sizes)
-  if not vectors.flags.writeable:
-    vectors = vectors.copy()
   losses = np.empty((len(rounds), len(vectors)))
   confusions = np.empty((*losses.shape, model.num_classes, model.num_classes), np.int64)
-  for part, (trained, of_members, matrices) in zip(parts, results):
+  for part, (of_part, of_members, matrices) in zip(parts, results):
     # These models are in no other message.
-    vectors[part.members] = trained
+    trained[part.members] = of_part
     confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
     losses[:, part.members] = of_members.T
-  return vectors, losses, confusions
+  return losses, confusions

@@ -1,12 +1,4 @@
-"""The subspaces that the features of the clients' examples of each label span.
-
-Clients whose data are alike have subspaces at small principal angles (Vahidian et al.,
-"Efficient Distribution Similarity Identification in Clustered Federated Learning via
-Principal Angles Between Client Data Subspaces", AAAI 2023).
-
-What a client returns are directions of its raw data: the first of them looks like the
-label's mean example.
-"""
+"""The subspaces of `engine/subspaces.py`, computed by TFF clients."""
 
 from __future__ import annotations
 
@@ -18,17 +10,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_federated as tff
 
-from clustering_basics import validate
+from fl_clustering.engine import subspaces as subspaces_lib
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
   from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
-
-# Singular values below this part of the largest one count as zero.  They come from a Gram
-# matrix in float64, whose rounding errors are about 1e-8 of the largest one.
-_LEAST_SINGULAR_VALUE = 1e-5
 
 
 def left_singular_vectors(columns: tf.Tensor, num_vectors: tf.Tensor) -> tf.Tensor:
@@ -53,7 +41,7 @@ def left_singular_vectors(columns: tf.Tensor, num_vectors: tf.Tensor) -> tf.Tens
     vectors = left[:, -num_vectors:]
   squares = squares[-num_vectors:]
   vectors = tf.math.l2_normalize(vectors, axis=0, epsilon=0.0)
-  is_zero = squares <= _LEAST_SINGULAR_VALUE**2 * squares[-1]
+  is_zero = squares <= subspaces_lib.LEAST_SINGULAR_VALUE**2 * squares[-1]
   vectors = tf.reverse(tf.where(is_zero, tf.zeros_like(vectors), vectors), [1])
   largest = tf.gather(
       tf.transpose(vectors), tf.argmax(tf.abs(vectors), axis=0), batch_dims=1
@@ -99,9 +87,7 @@ def subspaces(
     num_vectors: int,
 ) -> list[dict[int, np.ndarray]]:
   """Returns the singular vectors of the clients' examples by label (`Engine.subspaces`)."""
-  validate.integer(minimum=1, num_vectors=num_vectors)
   num_features = math.prod(model.input_shape)
-  num_vectors = min(num_vectors, num_features)
   found = model_jobs.on_files(
       build_subspaces(model), np.int32(num_vectors), files.train_paths(clients),
       num_features * num_vectors * model.num_classes,

@@ -1,4 +1,4 @@
-"""The engine in TensorFlow Federated: all kinds of work, each with its computations in a file.
+"""The engine in TensorFlow Federated: each kind of work has its computations in a file.
 
 Clusters may overlap.  The heads of `heads.py` train their members and return weighted sums, which
 the server adds up.  Where the members' own models are asked for, heads return these.  The server
@@ -13,7 +13,7 @@ from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
-from fl_clustering.engine import divergence
+from clustering_basics import validate
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import alone_training
@@ -60,7 +60,12 @@ class Engine(engine.Engine):
       local_training: How a client trains.
       seed: The run's seed, from which each local training gets its random numbers.
       schedule: The run's rounds.
+
+    Raises:
+      ValueError: For a model that only JAX can compute.
     """
+    if task.model.logits is None:
+      raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
     self.files = client_files.write_client_files(task, data_dir)
     super().__init__(
         task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,
@@ -84,10 +89,9 @@ class Engine(engine.Engine):
     )
     return self._new_models(vectors, heads, head_results)
 
-  def train_members(
+  def _train_members(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Trains every model as `train` does, and returns the members' own models too."""
     heads = heads_lib.plan_heads(members, self.num_examples)
     _, members_of_head = self._jobs(heads, round_)
     sizes = np.zeros(len(vectors), int)
@@ -115,7 +119,6 @@ class Engine(engine.Engine):
         yield weighted_sum, num_examples, of_head
 
     new_vectors, losses = self._new_models(vectors, heads, head_results())
-    self._check_and_count(new_vectors, losses, round_)
     return new_vectors, own, losses
 
   def _new_models(
@@ -191,38 +194,25 @@ class Engine(engine.Engine):
     return own, values
 
   def _train_alone(
-      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
+  ) -> tuple[np.ndarray, np.ndarray]:
     return alone_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, rounds
+        self.model, self.files, self._local_training, self.seed, vectors, trained, rounds
     )
 
-  def train_own(
+  def _train_own(
       self,
       vectors: np.ndarray,
+      shares: np.ndarray,
       clients: np.ndarray,
       round_: participation.Round,
       common: np.ndarray,
       how: personalization.Personalization,
-      shares: np.ndarray | None = None,
-      num_shared: int = 0,
-  ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
-    """Trains clients' own models for one round beside a model that they have in common."""
-    if shares is None:
-      shares = np.ones(len(clients), np.float32)
-    trained, shares, values = personal_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, clients, round_, common,
-        how, shares,
+  ) -> np.ndarray:
+    return personal_training.train(
+        self.model, self.files, self._local_training, self.seed, vectors, shares, clients, round_,
+        common, how,
     )
-    rows = np.flatnonzero(np.isin(clients, round_.clients))
-    losses = participation.ClientLosses(clients[rows], values[rows])
-    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
-    self._check_own((trained[row] for row in rows), losses.clients, round_.number)
-    num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
-    num_sent = len(losses.clients) * num_shared
-    self._count_bytes(down=num_sent, up=num_sent)
-    return trained, shares, losses
 
   def _confusions(
       self, vectors: Any, members: participation.Clusters, part: str
@@ -238,21 +228,11 @@ class Engine(engine.Engine):
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     return client_losses.losses(self.model, self.files, vectors, clients)
 
-  def moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    """Returns the moments of a model's outputs on the clients' training data."""
-    found = client_moments.moments(self.model, self.files, vector, clients, by_label)
-    is_bad = np.isinf(found).any(axis=(1, 2, 3)) | np.isnan(found[:, 0]).any(axis=(1, 2))
-    self._check_outputs(~is_bad, clients, "training")
-    self._count_bytes(
-        down=len(clients) * self.model.num_parameters, up=int(np.isfinite(found).sum())
-    )
-    return found
+  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
+    return client_moments.moments(self.model, self.files, vector, clients, by_label)
 
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     return client_sketches.sketches(self.model, self.files, clients, size)
 
-  def subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    """Returns the first left singular vectors of the clients' examples of each label."""
-    found = client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
-    self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
-    return found
+  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
+    return client_subspaces.subspaces(self.model, self.files, clients, num_vectors)

@@ -122,17 +122,13 @@ def train(
     local_training: client_update_lib.LocalTraining,
     seed: int,
     vectors: np.ndarray,
+    shares: np.ndarray,
     clients: np.ndarray,
     round_: participation.Round,
     common: np.ndarray,
     how: personalization.Personalization,
-    shares: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Trains clients' own models for a round beside a common model (`Engine.train_own`).
-
-  Returns:
-    The own models, their shares, and all clients' losses, 0 of who takes no part.
-  """
+) -> np.ndarray:
+  """Trains clients' own models for a round beside a common model (`Engine._train_own`)."""
   row = np.empty(len(files.train), int)
   row[clients] = np.arange(len(clients))
   heads = heads_lib.plan_heads((clients,), files.num_examples)
@@ -143,7 +139,7 @@ def train(
   def job(members: np.ndarray) -> dict[str, Any]:
     return {
         "model": np.append(row[members], len(clients)).astype(np.int32),
-        "shares": shares[row[members]].astype(np.float32),
+        "shares": shares[row[members]],
         "paths": files.train_paths(members),
         "seeds": files.seeds(seed, round_.number, members),
         "num_epochs": (how.head_epochs or 0) + round_.num_epochs,
@@ -154,11 +150,9 @@ def train(
       list(map(job, members_of)),
       [(model.num_parameters + 2) * len(members) for members in members_of],
   )
-  trained = vectors if vectors.flags.writeable else vectors.copy()
-  shares = np.array(shares, np.float32)
   losses = np.zeros(len(clients))
   for members, (own, of_members, of_losses) in zip(members_of, results):
     # These models are in no other message.
-    trained[row[members]], shares[row[members]] = own, of_members
+    vectors[row[members]], shares[row[members]] = own, of_members
     losses[row[members]] = of_losses
-  return trained, shares, losses
+  return losses

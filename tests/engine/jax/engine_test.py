@@ -14,12 +14,12 @@ import tensorflow as tf
 from clustering_basics import randomness
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.jax import own_settings
 from fl_clustering.engine.tff import client_sketches
-from fl_clustering.engine.tff import client_update
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method as method_lib
 from fl_clustering.methods import registry
@@ -29,12 +29,12 @@ from tests import local_runtime
 from tests import nightly
 from tests import own_tasks
 from tests import small_task
+from tests.engine import both_engines
 from tests.engine.tff import numpy_sgd
 from tests.engine.tff import small_engine
 
 _RATE, _SEED = 0.1, 3
-# More than any client has, so that no order is drawn.
-_ALL_EXAMPLES = 100
+_ALL_EXAMPLES = both_engines.ALL_EXAMPLES
 _EVERYONE = np.arange(5)
 # Overlapping; the third takes nobody who is in the round.
 _CLUSTERS = letters.clusters("abd", "bce", "c")
@@ -48,15 +48,19 @@ def _task(model="logistic"):
 
 
 def _of_tff(task):
-  return small_engine.engine(task, client_update.LocalTraining(_ALL_EXAMPLES, _RATE), _SEED)
+  return both_engines.of_tff(task, _ALL_EXAMPLES, _RATE, _SEED)
 
 
 def _of_jax(task, batch_size=_ALL_EXAMPLES, rate=_RATE, **more):
-  return jax_engine.engine_of_task(task, batch_size, rate, _SEED, **more)
+  return both_engines.of_jax(task, batch_size, rate, _SEED, **more)
 
 
 def _vectors(task, num_models=3):
   return small_engine.vectors(task, num_models)
+
+
+def _repeated(vector, clients):
+  return np.broadcast_to(vector, (len(clients), len(vector)))
 
 
 class EqualEnginesTest(parameterized.TestCase):
@@ -83,6 +87,20 @@ class EqualEnginesTest(parameterized.TestCase):
     self.assert_same_losses(losses, expected_losses)
     ours.train(vectors, members, _ROUND, already_sent=True)
     theirs.train(vectors, members, _ROUND, already_sent=True)
+    self.assertEqual(ours.cost, theirs.cost)
+
+  def test_train_members(self):
+    task = own_tasks.table_task("mlp", hidden_units="7,5")
+    vectors = _vectors(task)
+    ours, theirs = _of_jax(task, clients_per_block=4), _of_tff(task)
+    found, own, losses = ours.train_members(vectors, _CLUSTERS, _ROUND)
+    expected, expected_own, expected_losses = theirs.train_members(vectors, _CLUSTERS, _ROUND)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    for one, other, mine, yours in zip(own, expected_own, losses, expected_losses, strict=True):
+      np.testing.assert_allclose(
+          one[np.argsort(mine.clients)], other[np.argsort(yours.clients)], atol=1e-6
+      )
+    self.assert_same_losses(losses, expected_losses)
     self.assertEqual(ours.cost, theirs.cost)
 
   @parameterized.parameters(False, True)
@@ -113,6 +131,45 @@ class EqualEnginesTest(parameterized.TestCase):
       np.testing.assert_allclose(one.losses, other.losses, atol=1e-5)
       np.testing.assert_array_equal(one.confusions, other.confusions)
       self.assertEqual(one.cost, other.cost)
+    self.assertEqual(ours.cost, theirs.cost)
+
+  @parameterized.parameters(
+      {"pull": 0.4}, {"head_epochs": 1}, {"is_mixture": True},
+      {"pull": 0.4, "is_mixture": True, "learns_share": True},
+  )
+  def test_train_own(self, **how):
+    task = own_tasks.table_task("mlp", hidden_units="7,5")
+    (*_, common), clients = _vectors(task, 6), letters.clients("ecba")
+    shares = np.linspace(0.2, 0.8, 4, dtype=np.float32)
+    how = personalization.Personalization(**how)
+    ours, theirs = _of_jax(task, clients_per_block=2), _of_tff(task)
+    (found, found_shares, losses), (expected, expected_shares, expected_losses) = (
+        engine.train_own(_vectors(task, 4), clients, _ROUND, common, how, shares, num_shared=7)
+        for engine in (ours, theirs)
+    )
+    self.assertGreater(np.abs(expected - _vectors(task, 4)).max(), 1e-3)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found_shares, expected_shares, atol=1e-6)
+    self.assertEqual((expected_shares != shares).any(), how.learns_share)
+    self.assert_same_losses([losses], [expected_losses])
+    self.assertEqual(ours.cost, theirs.cost)
+
+  @parameterized.parameters(False, True)
+  def test_moments(self, by_label):
+    task = own_tasks.table_task("mlp", hidden_units="7,5")
+    (vector,), clients = _vectors(task, 1), letters.clients("ecb")
+    ours, theirs = _of_jax(task), _of_tff(task)
+    found, expected = (one.moments(vector, clients, by_label) for one in (ours, theirs))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    self.assertEqual(ours.cost, theirs.cost)
+
+  def test_subspaces(self):
+    ours, theirs = _of_jax(_task()), _of_tff(_task())
+    found, expected = (one.subspaces(letters.clients("ecb"), 3) for one in (ours, theirs))
+    for mine, yours in zip(found, expected, strict=True):
+      self.assertCountEqual(mine, yours)
+      for label, basis in mine.items():
+        np.testing.assert_allclose(basis, yours[label], atol=1e-6)
     self.assertEqual(ours.cost, theirs.cost)
 
   def test_losses_and_confusions(self):
@@ -150,28 +207,42 @@ class EqualEnginesTest(parameterized.TestCase):
         theirs.confusions(_vectors(task, 1), [theirs.validated], "validation"),
     )
 
-  @parameterized.parameters(name for name, row in {**registry.METHODS}.items() if not row.only_tff)
-  def test_a_round_of_every_method(self, name):
-    task = _task()
+  @parameterized.parameters(*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
+  def test_a_round_of_every_method_and_control(self, name):
+    whole = own_tasks.table_task("mlp", hidden_units="7,5")
+    task = dataclasses.replace(whole, clients=whole.clients[:-1], new_clients=whole.clients[-1:])
+    chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
+    chosen = {} if name in registry.CONTROLS else chosen
     config = config_lib.ThreePhaseConfig.for_task(
-        task, methods=(name,), batch_size=_ALL_EXAMPLES, engine="jax"
+        task, batch_size=_ALL_EXAMPLES, pretrain_rounds=1, cluster_rounds=1,
+        **{"methods": (), **chosen},
     )
     vector, found = _vectors(task, 1)[0], []
+    round_ = participation.Round(2, letters.clients("abd"), 2)
     for engine in (_of_jax(task), _of_tff(task)):
       engine.schedule = config
-      own, _ = engine.train_each(np.broadcast_to(vector, (5, len(vector))), _EVERYONE, _ROUND)
-      pretrained = method_lib.Pretrained(
-          vector, vector, client_weights.ClientWeights(_EVERYONE, own, vector), None,
-          engine.cost, engine.cost,
-      )
-      method = registry.entry(name).build(config.method_settings(name), engine)
+      weights = [
+          client_weights.ClientWeights(
+              clients, engine.train_each(_repeated(vector, clients), clients, round_)[0], vector
+          )
+          for clients in (engine.clients, engine.new_clients)
+      ]
+      pretrained = method_lib.Pretrained(vector, vector, *weights, engine.cost, engine.cost)
+      if name in registry.CONTROLS:
+        method = registry.CONTROLS[name].build(config, engine)
+      else:
+        method = registry.entry(name).build(config.method_settings(name), engine)
       state = method.initialize(pretrained, np.random.default_rng(0))
-      state, losses = method.next(state, _ROUND)
-      found.append((state, losses))
-    (ours, our_losses), (theirs, their_losses) = found
+      state, losses = method.next(state, round_)
+      placed = method.place(pretrained, state, engine.new_clients)
+      found.append((state, losses, placed, engine.cost))
+    (ours, our_losses, our_new, cost), (theirs, their_losses, their_new, their_cost) = found
     self.assertEqual(letters.names(ours.members), letters.names(theirs.members))
     np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-6)
     self.assert_same_losses(our_losses, their_losses)
+    self.assertEqual(our_new.clusters, their_new.clusters)
+    np.testing.assert_allclose(our_new.vectors, their_new.vectors, atol=1e-6)
+    self.assertEqual(cost, their_cost)
 
   def test_sketches_are_the_same_but_for_the_projection(self):
     task = _task()
@@ -214,6 +285,23 @@ class OwnNumbersTest(parameterized.TestCase):
           gradient = numpy_sgd.gradient(expected, features[batch], examples.labels[batch])
           expected = expected - _RATE * gradient
       np.testing.assert_allclose(trained, expected, atol=1e-6)
+
+  @parameterized.parameters(
+      {"pull": 0.4}, {"head_epochs": 1}, {"is_mixture": True, "learns_share": True},
+  )
+  def test_own_models_side_by_side_wait_for_larger_clients_as_they_are(self, **how):
+    task, (*_, common) = _task("mlp"), _vectors(_task("mlp"), 6)
+    shares, found = np.linspace(0.2, 0.8, 5, dtype=np.float32), []
+    for side_by_side in (False, True):
+      with mock.patch.object(blocks_lib.Blocks, "side_by_side", side_by_side):
+        # Of one client in a block, none waits.
+        engine = _of_jax(task, 20, clients_per_block=4 if side_by_side else 1)
+        found.append(engine.train_own(
+            _vectors(task, 5), _EVERYONE, _ROUND, common, personalization.Personalization(**how),
+            shares,
+        ))
+    for one, other in zip(found[0][:2], found[1][:2]):
+      np.testing.assert_allclose(one, other, atol=1e-6)
 
   def test_a_pass_sees_every_example_once(self):
     engine = _of_jax(_task(), batch_size=8, rate=0.0)
@@ -304,6 +392,7 @@ _ON_TWO_DEVICES = """
 import numpy as np
 import jax
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import engine as engine_lib
 from tests import nightly
 from tests import small_task
@@ -319,7 +408,12 @@ for devices in (jax.devices()[:1], jax.devices()):
   each, _ = engine.train_each(vectors, np.array([4, 0]), participation.Round(1, np.arange(5), 2))
   losses = engine.losses(vectors, np.arange(5))
   sketches = engine.sketches(np.arange(5), 16)
-  found.append((trained, each, losses, sketches))
+  moments = engine.moments(vectors[0], np.arange(5), by_label=False)
+  own, _, _ = engine.train_own(
+      np.tile(vectors[0], (5, 1)), np.arange(5), participation.Round(1, np.arange(5), 2),
+      vectors[1], personalization.Personalization(pull=0.4),
+  )
+  found.append((trained, each, losses, sketches, moments, own))
 print(len(jax.devices()), *(np.abs(one - other).max() for one, other in zip(*found)))
 """
 

@@ -3,7 +3,6 @@ from unittest import mock
 from absl.testing import absltest
 import numpy as np
 
-from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import alone_training
@@ -82,25 +81,6 @@ class TrainAloneTest(absltest.TestCase):
       parts = small_engine.engine().train_alone(_vectors(), _ROUNDS)
     self._assert_equal(parts, whole)
     self.assertEqual(sent, [[2], [2], [1]])
-
-  def test_the_new_models_take_the_place_of_the_old_unless_these_are_read_only(self):
-    vectors = _vectors()
-    trained, _ = small_engine.engine().train_alone(vectors, _ROUNDS[:1])
-    self.assertIs(trained, vectors)
-    start = _vectors()[0]
-    view = np.broadcast_to(start, vectors.shape)
-    from_view = small_engine.engine().train_alone(view, _ROUNDS[:1])
-    np.testing.assert_array_equal(start, _vectors()[0])
-    self._assert_equal(from_view, small_engine.engine().train_alone(np.array(view), _ROUNDS[:1]))
-    self.assertGreater(np.abs(from_view[0] - start).max(), 0)
-
-  def test_costs_steps_and_no_bytes(self):
-    engine_ = small_engine.engine()
-    _, made = engine_.train_alone(_vectors(), _ROUNDS)
-    # Batches of 20 of 7, 20, 33, 41 and 60 examples.
-    expected = [cost_lib.Cost(steps) for steps in (1 + 1 + 3, 2 * (1 + 3), 1 + 3 + 3)]
-    self.assertEqual([one.cost for one in made], expected)
-    self.assertEqual(engine_.cost, sum(expected, cost_lib.Cost()))
 
   def test_divergence_names_round_and_client(self):
     engine = small_engine.engine(options=client_update.LocalTraining(20, 3e38))

@@ -5,7 +5,6 @@ import numpy as np
 import tensorflow as tf
 
 from fl_clustering.engine.tff import client_moments
-from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import evaluation
 from tests import local_runtime
 from tests import small_task
@@ -24,13 +23,6 @@ def _moments(clients, by_label=True):
   return client_moments.moments(_TASK.model, small_engine.files(_TASK), _VECTOR, clients, by_label)
 
 
-def _outputs(client):
-  """Returns the model's outputs on a client's training data, float64 of shape (n, 10)."""
-  inputs = client_update.model_inputs(tf.constant(client.train.features))
-  parameters = client_update.unflatten(_TASK.model, tf.constant(_VECTOR))
-  return _TASK.model.logits(parameters, inputs, None).numpy().astype(np.float64)
-
-
 class SegmentMomentsTest(absltest.TestCase):
 
   def test_of_each_segment(self):
@@ -41,25 +33,6 @@ class SegmentMomentsTest(absltest.TestCase):
 
 
 class ClientMomentsTest(absltest.TestCase):
-
-  def test_equal_numpys(self):
-    for client, found in zip(_TASK.clients, _moments(_ALL)):
-      outputs = _outputs(client)
-      self.assertEqual((found.shape, found.dtype), ((11, 2, 10), np.float32))
-      for moments, rows in (
-          (found[0], outputs),
-          *((found[1 + k], outputs[client.train.labels == k]) for k in range(10)),
-      ):
-        if len(rows):
-          np.testing.assert_allclose(moments, [rows.mean(axis=0), rows.std(axis=0)], atol=1e-5)
-        else:
-          self.assertTrue(np.all(np.isnan(moments)))
-
-  def test_without_labels_are_those_over_all(self):
-    found = _moments(_ALL, by_label=False)
-    self.assertEqual(found.shape, (len(_TASK.clients), 1, 2, 10))
-    np.testing.assert_allclose(found, _moments(_ALL)[:, :1], rtol=1e-6)
-    self.assertEqual(_moments(_ALL[:0]).shape, (0, 11, 2, 10))
 
   def test_in_batches(self):
     whole = _moments(_ALL)

@@ -167,16 +167,6 @@ class TrainMembersTest(absltest.TestCase):
             vector, _trained_alone(start, member, _everyone()), atol=1e-6
         )
 
-  def test_only_members_that_take_part_have_own_models(self):
-    starts = _starts(len(_CLUSTERS))
-    vectors, own, losses = _training().train_members(
-        starts, _CLUSTERS, participation.Round(1, letters.clients("ace"), 1)
-    )
-    self.assertEqual([len(part) for part in own], [2, 0, 1, 0])
-    self.assertEqual(letters.names(np.sort(part.clients) for part in losses), ("ce", "", "e", ""))
-    np.testing.assert_array_equal(vectors[[1, 3]], starts[[1, 3]])
-    np.testing.assert_allclose(vectors[2], own[2][0], atol=1e-7)
-
   def test_messages_of_any_size_give_the_same(self):
     starts = _starts(len(_CLUSTERS))
     training = _training()
@@ -220,18 +210,25 @@ class TrainMembersTest(absltest.TestCase):
     np.testing.assert_array_equal(own[2], expected[1][2])
     self.assertEqual(letters.losses(losses), letters.losses(expected[2]))
 
-  def test_nobody_to_train(self):
-    starts = _starts(2)
-    vectors, own, losses = _training().train_members(starts, letters.clusters("", ""), _everyone())
-    np.testing.assert_array_equal(vectors, starts)
-    self.assertEqual(list(map(len, own)), [0, 0])
-    self.assertEqual(letters.losses(losses), [{}, {}])
 
-  def test_divergence_names_cluster_and_client(self):
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 3, cluster 1, client 'e'"):
-      _training(small_engine.DIVERGING).train_members(
-          _starts(2), letters.clusters("", "e"), _everyone(2)
-      )
+class TrainEachTest(absltest.TestCase):
+
+  def test_one_model_for_all_is_sent_once(self):
+    vectors = _starts(1)
+    view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
+    round_ = participation.Round(2, letters.clients("abd"), 1)
+    expected, _ = _training().train_each(np.array(view), letters.clients("dab"), round_)
+    do_all = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
+    sent = []
+
+    def train(models, jobs):
+      sent.append(models)
+      return do_all(models, jobs)
+
+    with mock.patch.object(heads, "build_own_models", return_value=train):
+      trained, _ = _training().train_each(view, letters.clients("dab"), round_)
+    np.testing.assert_array_equal(trained, expected)
+    self.assertEqual([models.shape for models in sent], [vectors.shape])
 
 
 if __name__ == "__main__":

@@ -106,17 +106,6 @@ class OwnTasksTest(parameterized.TestCase):
         )
         self.assertAlmostEqual(losses[k, i], np.mean(cross_entropy), places=5)
 
-  def test_subspaces_are_those_of_the_rows_as_they_are(self):
-    task = own_tasks.table_task()
-    engine = self._engine(task)
-    found = engine.subspaces(engine.clients, 2)
-    for client, bases in zip(task.clients, found):
-      self.assertCountEqual(bases, set(client.train.labels.tolist()))
-      for label, basis in bases.items():
-        rows = client.train.features[client.train.labels == label].astype(np.float64)
-        expected = np.linalg.svd(rows.T, full_matrices=False)[0][:, :2]
-        np.testing.assert_allclose(basis @ basis.T, expected @ expected.T, atol=1e-5)
-
   def test_keras_dropout_follows_the_seed_of_the_run(self):
     task = own_tasks.TASKS["table_keras"]()
     self.assertTrue(task.model.uses_dropout)

@@ -156,9 +156,8 @@ class TutorialTest(absltest.TestCase):
     path = os.path.join(_EMNIST_DIR.value, emnist.FILE_NAME)
     if not os.path.exists(path):
       self.skipTest(f"There is no {path}; give the folder of {emnist.FILE_NAME} as --emnist_dir.")
-    writers = registry.load_task(
-        dataset="emnist", data_dir=_EMNIST_DIR.value, num_clients=emnist.NUM_WRITERS
-    ).clients
+    options = registry.TaskOptions(dataset="emnist", num_clients=emnist.NUM_WRITERS)
+    writers = registry.load_task(options, _EMNIST_DIR.value).clients
     task = _task(
         {client.client_id: _as_in_the_source(client.train) for client in writers[:_NUM_CLIENTS]}
     )

@@ -16,8 +16,7 @@ from experiments.three_phase_emnist import measure
 from fl_clustering import saved_clusters
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tasks import files
-from fl_clustering.tasks import task_options
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import stages
 from tests.experiments.three_phase_emnist import sample_run
@@ -106,8 +105,8 @@ class ProfilesTest(absltest.TestCase):
     self.frames = _frames()
     for client_id, frame in self.frames.items():
       folder.create_file(f"{client_id}.csv", frame.to_csv(index=False))
-    task = files.load_task(task_options.TaskOptions(
-        dataset="files", data_dir=folder.full_path, model="logistic",
+    task = task_registry.load_task(task_registry.TaskOptions(
+        dataset="files", model="logistic",
         schema=schema_lib.Schema(
             (
                 *map(schema_lib.Field, ("dose", "year", "same")),
@@ -115,7 +114,7 @@ class ProfilesTest(absltest.TestCase):
                 schema_lib.Field("sick", "string"), schema_lib.Field("part", "string"),
             ), label="sick", split="part",
         ),
-    ))
+    ), folder.full_path)
     # What comes later has no part in the profiles.
     clients = task.clients
     self.task = dataclasses.replace(task, clients=clients[:-1], new_clients=clients[-1:])

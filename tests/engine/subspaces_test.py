@@ -1,0 +1,65 @@
+from absl.testing import absltest
+from absl.testing import parameterized
+import numpy as np
+import tensorflow as tf
+
+from fl_clustering.engine import subspaces
+from fl_clustering.engine.tff import client_subspaces
+
+
+def _of_tff(rows, num_vectors):
+  found = tf.function(client_subspaces.left_singular_vectors)(tf.constant(rows.T), num_vectors)
+  found = found.numpy()
+  return found[:, found.any(axis=0)]
+
+
+_FUNCTIONS = {"numpy": subspaces.left_singular_vectors, "tensorflow": _of_tff}
+
+
+def _singular_vectors(matrix, num_vectors):
+  """Returns NumPy's singular vectors; their largest components are positive."""
+  vectors = np.linalg.svd(matrix, full_matrices=False)[0][:, :num_vectors]
+  return vectors * np.sign(vectors[np.argmax(np.abs(vectors), 0), range(vectors.shape[1])])
+
+
+class LeftSingularVectorsTest(parameterized.TestCase):
+
+  @parameterized.product(
+      name=tuple(_FUNCTIONS), case=(((5, 12), 3), ((12, 5), 3), ((6, 6), 6))
+  )
+  def test_equals_numpys_svd(self, name, case):
+    shape, num_vectors = case
+    rows = np.random.default_rng(0).normal(size=shape)
+    before = rows.copy()
+    vectors = _FUNCTIONS[name](rows, num_vectors)
+    np.testing.assert_allclose(vectors, _singular_vectors(rows.T, num_vectors), atol=1e-9)
+    np.testing.assert_array_equal(rows, before)
+
+  @parameterized.parameters(*_FUNCTIONS)
+  def test_a_negative_largest_component_changes_its_sign(self, name):
+    vectors = _FUNCTIONS[name](np.array([[0.6, -0.8]]), 1)
+    np.testing.assert_allclose(vectors, [[-0.6], [0.8]], atol=1e-12)
+
+  @parameterized.parameters(*_FUNCTIONS)
+  def test_dependent_rows_have_fewer_vectors_and_zeros_none(self, name):
+    row = np.array([[3.0, 4.0, 0.0]])
+    for rows in (row, np.vstack([row] * 2), np.vstack([row] * 4)):
+      np.testing.assert_allclose(
+          _FUNCTIONS[name](rows, 3), [[0.6], [0.8], [0]], atol=1e-12
+      )
+    self.assertEqual(_FUNCTIONS[name](np.zeros((2, 3)), 3).shape, (3, 0))
+
+
+class OfClientTest(absltest.TestCase):
+
+  def test_bytes_count_in_0_to_1_and_labels_apart(self):
+    features = np.array([[[51], [0]], [[0], [255]], [[0], [102]]], np.uint8)
+    found = subspaces.of_client(features, np.array([7, 2, 2], np.uint8), 3)
+    self.assertEqual(list(found), [2, 7])
+    self.assertEqual(found[2].dtype, np.float32)
+    np.testing.assert_array_equal(found[2], [[0], [1]])
+    np.testing.assert_array_equal(found[7], [[1], [0]])
+
+
+if __name__ == "__main__":
+  absltest.main()
