@@ -133,7 +133,7 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
       ).head(_MOST_CLIENTS),
       "leaves": [{
           "algorithm": settings["algorithm"],
-          "what leaves a client": algorithm.leaves,
+          "what leaves a client": f"{algorithm.leaves} {kmeans_config.BEFORE_THE_FIRST_ROUND}",
           "min_count": getattr(algorithm, "min_count", None),
       }],
   }

@@ -209,8 +209,8 @@ class Engine(abc.ABC):
       rounds: The rounds.  A client that does not take part in one keeps its model.
 
     Returns:
-      The models after the last round, not private: to the last bit those that `train` returns,
-      round after round, for a cluster per client.  And what there is to know of every round.
+      The models after the last round, not private: those that `train` returns, round after round,
+      for a cluster per client, in TFF to the last bit.  And what there is to know of every round.
     """
     trained = _writable(vectors)
     losses, confusions = self._train_alone(vectors, trained, rounds)

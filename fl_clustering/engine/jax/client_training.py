@@ -84,8 +84,11 @@ def do_passes(
   # In one batch of all examples their order doesn't matter.
   is_one_batch = size == most
   places = -(-most // size) * size
-  # A GPU would wait for the host after every round of a loop whose length only the data say.
-  steps_of_pass = 1 if is_one_batch else passes.steps
+  if how.blocks.side_by_side:
+    # A GPU would wait for the host after every round of a loop whose length only the data say.
+    steps_of_pass = 1 if is_one_batch else passes.steps
+  else:
+    steps_of_pass = -(-count // size)  # Nobody waits for a larger client.
 
   def order_of(epoch: Any) -> jax.Array:
     if is_one_batch:

@@ -66,7 +66,7 @@ class Engine(engine.Engine):
     Raises:
       ValueError: For a model that only TensorFlow can compute.
     """
-    if not model.layers:
+    if not model.layers and model.jax_logits is None:
       raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
     validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
     super().__init__(
@@ -145,7 +145,7 @@ class Engine(engine.Engine):
       sums += updates
       found.append((places, of_block))
       if keeps_own:
-        own[places] = own_of_block[: len(places)]
+        own[places] = np.asarray(own_of_block)[: len(places)]
     values = np.empty(len(clients), np.float32)
     for places, of_block in jax.device_get(found):
       values[places] = of_block[: len(places)]
@@ -181,8 +181,9 @@ class Engine(engine.Engine):
       )
 
     for places, (trained, of_block) in self._of_blocks(work, clients, np.arange(len(clients))):
-      own[places] = trained[: len(places)]
-      values[places] = of_block[: len(places)]
+      own[places], values[places] = (
+          part[: len(places)] for part in jax.device_get((trained, of_block))
+      )
     return own, values
 
   def _of_block(
@@ -215,11 +216,11 @@ class Engine(engine.Engine):
             self._how, sent, self._parts[_TRAIN].pool, self._members(block),
             passes[r]._replace(steps=steps),
         )
-        losses[r, places] = of_block[: len(places)]
+        losses[r, places] = np.asarray(of_block)[: len(places)]
         confusions[r, places] = self._of_pairs(
             sent, np.arange(len(places)), places, _TEST, on_one_core
         )
-      trained[places] = sent[: len(places)]
+      trained[places] = np.asarray(sent)[: len(places)]
 
     for _ in self._of_blocks(work, self.clients, self.clients):
       pass

@@ -11,6 +11,7 @@ import functools
 from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
 
 import jax
+from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # The most examples of one model in a row, and the fewest, filled up.
 _MOST_IN_ROW = 256
 _FEWEST_IN_ROW = 8
+# One after the other, rows are so short that what they take stays in the processor's cache.
+_IN_SHORT_ROW = 16
 # So many are in memory at once.
 _EXAMPLES_AT_ONCE = 2**22
 _MODELS_AT_ONCE_BYTES = 2**30
@@ -51,10 +54,10 @@ class Outputs(NamedTuple):
   logits: Any = None
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _outputs(
-    model: model_lib.Model, blocks: blocks_lib.Blocks, keeps_logits: bool, vectors: jax.Array,
-    pool: client_pool.OnDevice, models: jax.Array, rows: jax.Array,
+    model: model_lib.Model, keeps_logits: bool, vectors: jax.Array, pool: client_pool.OnDevice,
+    models: jax.Array, rows: jax.Array,
 ) -> tuple[jax.Array, ...]:
   """Returns what the models (B,) say of rows (B, n) of the pool.
 
@@ -63,17 +66,42 @@ def _outputs(
   """
 
   def of_row(which: jax.Array, own_rows: jax.Array) -> tuple[jax.Array, ...]:
-    features, labels = pool.take(own_rows)
-    parameters = networks.unflatten(
-        model, vectors[0] if len(vectors) == 1 else vectors[which]
-    )
-    outputs = networks.logits(model, parameters, features)
-    is_finite = jnp.isfinite(outputs).all(-1)
-    predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
-    found = networks.losses(outputs, labels), predicted
-    return (*found, outputs) if keeps_logits else found
+    vector = vectors[0] if len(vectors) == 1 else vectors[which]
+    return _of_row(model, keeps_logits, networks.unflatten(model, vector), pool, own_rows)
 
-  return blocks.each(of_row, models, rows)
+  return jax.vmap(of_row)(models, rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _outputs_of_one(
+    model: model_lib.Model, keeps_logits: bool, vector: jax.Array, pool: client_pool.OnDevice,
+    rows: jax.Array, num_rows: jax.Array,
+) -> tuple[jax.Array, ...]:
+  """Returns what one model says of the first rows of (B, n), as `_outputs` does."""
+  parameters = networks.unflatten(model, vector)
+
+  def of_row(own_rows: jax.Array) -> tuple[jax.Array, ...]:
+    return _of_row(model, keeps_logits, parameters, pool, own_rows, is_alone=True)
+
+  def and_of_next(number: Any, found: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    return tuple(of_all.at[number].set(own) for of_all, own in zip(found, of_row(rows[number])))
+
+  shapes = jax.eval_shape(of_row, rows[0])
+  nothing = tuple(jnp.zeros((len(rows), *shape.shape), shape.dtype) for shape in shapes)
+  return lax.fori_loop(0, num_rows, and_of_next, nothing)
+
+
+def _of_row(
+    model: model_lib.Model, keeps_logits: bool, parameters: list[jax.Array],
+    pool: client_pool.OnDevice, rows: jax.Array, is_alone: bool = False,
+) -> tuple[jax.Array, ...]:
+  """Returns what one model says of rows (n,) of the pool."""
+  features, labels = pool.take(rows)
+  outputs = networks.logits(model, parameters, features, is_alone=is_alone)
+  is_finite = jnp.isfinite(outputs).all(-1)
+  predicted = jnp.where(is_finite, outputs.argmax(-1), divergence.NOT_FINITE)
+  found = networks.losses(outputs, labels), predicted
+  return (*found, outputs) if keeps_logits else found
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -147,27 +175,50 @@ def _begun(
   rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
   run = np.repeat(_runs(models), counts)
   sizes = np.bincount(run)
-  width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
+  width = _IN_SHORT_ROW
+  if blocks.side_by_side:
+    width = int(np.clip(2 ** int(sizes.max() - 1).bit_length(), _FEWEST_IN_ROW, _MOST_IN_ROW))
   # Every run begins a row of its own.
-  first = np.concatenate([[0], np.cumsum(-(-sizes // width)) * width])
-  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run]
+  ends = np.cumsum(-(-sizes // width))
+  first = np.concatenate([[0], ends[:-1]])
+  places = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[run] + first[run] * width
   height = -(-blocks.examples // width // len(blocks.devices)) * len(blocks.devices)
-  num_rows = -(-int(first[-1] // width) // height) * height
-  filled = np.zeros(num_rows * width, np.int32)
+  num_rows = -(-int(ends[-1]) // height) * height
+  filled = np.zeros((num_rows + height) * width, np.int32)
   filled[places] = rows
-  filled = filled.reshape(num_rows, width)
+  filled = filled.reshape(-1, width)
   used, which = np.unique(models, return_inverse=True)
   model_of_row = np.zeros(num_rows, np.int32)
   model_of_row[places // width] = np.repeat(which, counts)
-  # Filled up to a power of two, or every number of models would be compiled for.
-  used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
-  sent = jax.device_put(vectors[used], blocks.shared)
+  # The rows of all clients are not read, and have another shape for each part of the data.
+  pool = clients.pool._replace(rows=None)
+  if blocks.side_by_side:
+    # Filled up to a power of two, or every number of models would be compiled for.
+    used = np.pad(used, (0, 2 ** (len(used) - 1).bit_length() - len(used)), "edge")
+    sent = jax.device_put(vectors[used], blocks.shared)
 
-  def of_rows(i: int) -> tuple[jax.Array, ...]:
-    shared_out = blocks.put(model_of_row[i : i + height], filled[i : i + height])
-    return _outputs(model, blocks, keeps_logits, sent, clients.pool, *shared_out)
+    def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
+      shared_out = blocks.put(model_of_row[start:stop], filled[start:stop])
+      return _outputs(model, keeps_logits, sent, pool, *shared_out)
 
-  found = list(blocks.results(of_rows, ((i,) for i in range(0, num_rows, height))))
+    items = [(start, start + height) for start in range(0, num_rows, height)]
+  else:
+    here = jax.device_get(vectors) if isinstance(vectors, jax.Array) else vectors
+    here = here[used]
+
+    def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
+      of_one = _outputs_of_one(
+          model, keeps_logits, here[model_of_row[start]], pool, filled[start : start + height],
+          np.int32(stop - start),
+      )
+      return tuple(part[: stop - start] for part in jax.device_get(of_one))
+
+    items = [
+        (start, min(start + height, end))
+        for begin, end in zip(first.tolist(), ends.tolist())
+        for start in range(begin, end, height)
+    ]
+  found = list(blocks.results(of_rows, items))
 
   def wait() -> Outputs:
     losses, predicted, *logits = (

@@ -1,15 +1,22 @@
 """JAX's settings while this engine computes, whatever the user's program or environment has set.
 
-They hold for the call and its thread alone: what others compute by JAX keeps the user's.
+They hold for the call and its thread alone: what others compute by JAX keeps the user's.  Only the
+cache of programs is that of all threads while a call lasts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
 from typing import Any, Iterator
 
 import jax
 import jax.experimental
+from jax.experimental.compilation_cache import compilation_cache
+
+# It tells each time that it looks for its cache anew.
+logging.getLogger("jax._src.compilation_cache").setLevel(logging.WARNING)
 
 # By the names of JAX's context managers: what would change numbers, or end a run.
 _SETTINGS = {
@@ -18,6 +25,8 @@ _SETTINGS = {
     # The same random numbers whether one device draws them or several.
     "threefry_partitionable": True,
     "legacy_prng_key": "allow",
+    # A user's own model leaves the precision of its products open.
+    "default_matmul_precision": "float32",
     "numpy_dtype_promotion": "standard",
     "numpy_rank_promotion": "allow",
     "transfer_guard": "allow",
@@ -26,16 +35,44 @@ _SETTINGS = {
     "debug_nans": False,
     "debug_infs": False,
 }
+# All that is compiled is kept for the next run; a folder that can't be written is no error.
+_SETTINGS_OF_CACHE = {
+    "persistent_cache_min_compile_time_secs": 0.0,
+    "raise_persistent_cache_errors": False,
+}
+_FOLDER_OF_CACHE = "compilation_cache_dir"
 
 
 @contextlib.contextmanager
 def _updated(name: str, value: Any) -> Iterator[None]:
-  before = getattr(jax.config, name)
-  jax.config.update(name, value)
+  before = getattr(jax.config, f"jax_{name}")
+  jax.config.update(f"jax_{name}", value)
   try:
     yield
   finally:
-    jax.config.update(name, before)
+    jax.config.update(f"jax_{name}", before)
+
+
+@contextlib.contextmanager
+def _cached() -> Iterator[None]:
+  """Returns the context in which what JAX compiles is in the user's cache folder.
+
+  It changes nothing where the user names a folder, and what they compile later isn't kept here.
+  """
+  base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+  # JAX 0.4.13 has no such cache for CPUs, nor this setting.
+  named = getattr(jax.config, f"jax_{_FOLDER_OF_CACHE}", "")
+  if named is not None or not os.path.isabs(base):
+    yield
+    return
+  folder = os.path.join(base, "federated_clustering", "jax")
+  with contextlib.ExitStack() as stack:
+    # JAX looks for the folder once.
+    compilation_cache.reset_cache()
+    stack.callback(compilation_cache.reset_cache)
+    for name, value in {_FOLDER_OF_CACHE: folder, **_SETTINGS_OF_CACHE}.items():
+      stack.enter_context(_updated(name, value))
+    yield
 
 
 @contextlib.contextmanager
@@ -48,5 +85,6 @@ def own() -> Iterator[None]:
       if manager is not None:
         stack.enter_context(manager(value))
       elif hasattr(jax.config, f"jax_{name}"):
-        stack.enter_context(_updated(f"jax_{name}", value))
+        stack.enter_context(_updated(name, value))
+    stack.enter_context(_cached())
     yield
