@@ -39,24 +39,14 @@ def load(data_dir: str) -> examples_lib.ImagePool:
   Raises:
     ValueError: If it can't be read, or does not hold these arrays.
   """
-  path = os.path.abspath(os.path.expanduser(data_dir))
-  parts = _read_parts(path)
-  first = parts[0].feature_shape
-  for part in parts[1:]:
-    if part.feature_shape != first:
-      raise _error(path, f"hold images of shape {first} in all arrays", part.feature_shape)
-  train, test = examples_lib.pooled(parts[:-1]), parts[-1]
-  num_classes = 1 + int(max(train.labels.max(), test.labels.max()))
-  if num_classes < 2:
-    raise _error(path, "hold labels of at least two classes", "only label 0")
-  return examples_lib.ImagePool(
-      name="npz",
-      source=f"{len(train):,} + {len(test):,} images from {path}",
-      pool=train,
-      global_test=test,
-      global_test_source=f"the file's own {len(test):,} test images, with which no client trains",
-      num_classes=num_classes,
-  )
+  *train, test = _read_parts(os.path.expanduser(data_dir))
+  for part in train[1:]:
+    if part.feature_shape != train[0].feature_shape:
+      raise _error(
+          data_dir, f"hold images for validation of shape {train[0].feature_shape}",
+          part.feature_shape,
+      )
+  return examples_lib.ImagePool.of_files("npz", data_dir, examples_lib.pooled(train), test)
 
 
 def _error(path: str, rule: str, value: Any) -> ValueError:

@@ -79,13 +79,15 @@ class NpzTest(parameterized.TestCase):
     np.savez(self._path, **{**self._arrays, name: change(self._arrays[name])})
     self._assert_refuses(shown)
 
-  def test_refuses_one_class_and_names_that_are_missing(self):
+  def test_refuses_one_class_and_what_is_not_whole(self):
     np.savez(self._path, **{k: x * (x.ndim == 4) for k, x in self._arrays.items()})
     self._assert_refuses("only label 0")
     del self._arrays["y_test"]
     np.savez(self._path, **self._arrays)
     self._assert_refuses("got ['x_test', 'x_train', 'y_train']")
     arrays = _of_medmnist(data_files.photo_arrays())
+    np.savez(self._path, **{**arrays, "val_images": arrays["val_images"][:, 2:]})
+    self._assert_refuses("(14, 16, 3)")
     del arrays["val_labels"]
     np.savez(self._path, **arrays)
     self._assert_refuses("'train_images', 'train_labels', 'val_images']")
