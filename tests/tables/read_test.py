@@ -208,6 +208,17 @@ class StrictTest(_ReadTest):
         self._read(f"x;n;b;c\n{cell};2;1;u\n".encode(), schema)
       self.assertEqual("between" in str(caught.exception), is_of_size, cell)
 
+  def test_wide_lines_are_read_at_once(self):
+    names = [f"gene_{place}" for place in range(12_000)]
+    line = b",".join(b"-0.123456789" for _ in names)
+    self.assertGreater(len(line), csv.field_size_limit())
+    schema = schema_lib.strict(names)
+    by_line = mock.patch.object(read._Reader, "_by_line", side_effect=AssertionError)
+    for one in (line, b'"-0.123456789"' + line[12:]):
+      with by_line:
+        table = self._read(self._text(*[one] * 50, header=",".join(names).encode()), schema)
+      np.testing.assert_array_equal(table, np.full((50, 12_000), -0.123456789))
+
   def test_the_line_is_right_beyond_a_block(self):
     with mock.patch.object(read, "_BLOCK", 30), self.assertRaises(bad_table.BadTable) as caught:
       self._read(self._text(*[_LINE] * 7, b"1,2,1,w"))
