@@ -2,13 +2,15 @@
 
   bazel run bench:speed
   bazel run bench:speed -- --only=engine --model=cnn_small --launches=3
+  bazel run bench:speed -- --only=jax,first_run --model=cnn
 
-Each case has a limit: the same arithmetic in plain TensorFlow or NumPy, or scikit-learn.  Cases and
+Each case has a limit: the same arithmetic in plain TensorFlow or NumPy, or scikit-learn; that of
+the engine in JAX, which has an environment of its own, is the engine in TFF.  Cases and
 limits take turns within a process, after a turn that is not timed.  Several processes are launched,
 because the same code differs more from launch to launch than from call to call.  Printed are the
 medians over launches of a launch's medians, and of their ratios, with the lowest and the highest
 launch.  The memory is the peak of TFF's worker process as the kernel counts it, in any turn of any
-launch.  Run it on a quiet machine.
+launch.  A first run is timed once in a launch.  Run it on a quiet machine.
 """
 
 from concurrent import futures
@@ -18,6 +20,7 @@ import math
 import multiprocessing
 import os
 import statistics
+import sys
 import tempfile
 import time
 from typing import Any, Callable, ContextManager, Iterator, NamedTuple
@@ -27,6 +30,8 @@ import numpy as np
 from sklearn import cluster as sklearn_cluster
 import tensorflow as tf
 
+from bench import engine_calls
+from bench import peer_environments
 from bench import plain_tensorflow
 from clustering_basics import validate
 from experiment_shell import launch
@@ -39,7 +44,6 @@ from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.points import secure_sums
 from fl_clustering.private_clusters import point_files
-from fl_clustering.tasks import registry as task_registry
 
 _SEED = 1
 
@@ -63,19 +67,23 @@ class _Times(NamedTuple):
 
 
 @contextlib.contextmanager
+def _engine_in_tff(task: Any, num_cores: int) -> Iterator[tuple[Any, runtime.LocalRuntime]]:
+  training = client_update.LocalTraining(engine_calls.BATCH_SIZE, engine_calls.LEARNING_RATE)
+  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores) as local:
+    yield engine_lib.Engine(task, folder, training, engine_calls.SEED), local
+
+
+@contextlib.contextmanager
 def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
   """FedAvg and the like over 100 clients, against plain TensorFlow with the examples in memory."""
   num_cores = plain_tensorflow.limit_threads()
-  task = task_registry.load_task(task_registry.TaskOptions(
-      dataset="digits", num_clients=100, partition="dirichlet", model=model, seed=_SEED,
-  ))
+  task = engine_calls.load_task(model)
   everyone, rng = np.arange(len(task.clients)), np.random.default_rng(_SEED)
   clusters = tuple(
       rng.choice(everyone, rng.integers(5, 26), replace=False)
       for _ in range(12)
   )
-  start = np.concatenate([p.ravel() for p in task.model.initial_parameters(rng)])
-  vectors = start + rng.normal(0, 0.01, (20, len(start))).astype(np.float32)
+  start, vectors = engine_calls.models(task)
   own = np.tile(start, (len(everyone), 1))
   own.flags.writeable = False  # So that every turn trains the same models.
   parameters, *of_models = (
@@ -89,14 +97,14 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
   plain = plain_tensorflow.PlainTensorFlow(task.model, 20, 0.1, num_cores)
   clients = {i: tensors(client.train) for i, client in enumerate(task.clients)}
   test = tensors(task.global_test)
-  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores) as local:
-    engine = engine_lib.Engine(task, folder, client_update.LocalTraining(20, 0.1), _SEED)
+  with _engine_in_tff(task, num_cores) as (engine, local):
+    calls = engine_calls.calls(engine, start, vectors)
     round_, alone = participation.Round(1, everyone, 1), personalization.Personalization()
     starts = np.tile(start, (len(clusters), 1))
     limit_of_phase_2 = lambda _: plain.average(parameters, clients, clusters)
     cases = {
         "FedAvg round": (
-            lambda _: engine.train(start[np.newaxis], (everyone,), round_),
+            lambda _: calls["FedAvg round"](),
             lambda _: plain.average(parameters, clients, [everyone]),
         ),
         f"phase 2 round, {len(clusters)} clusters, {sum(map(len, clusters))} memberships": (
@@ -111,15 +119,55 @@ def _engine(model: str) -> Iterator[tuple[_Cases, int]]:
             lambda _: plain.average(parameters, clients, everyone[:, None]),
         ),
         "losses of 4 models": (
-            lambda _: engine.losses(vectors[:4], everyone),
+            lambda _: calls["losses of 4 models"](),
             lambda _: plain.losses(of_models[:4], clients),
         ),
         "evaluation of 20 models": (
-            lambda _: engine.global_confusions(vectors),
+            lambda _: calls["evaluation of 20 models"](),
             lambda _: plain.confusions(of_models, *test),
         ),
     }
     yield cases, local.worker_pid
+
+
+@contextlib.contextmanager
+def _jax(model: str) -> Iterator[tuple[_Cases, None]]:
+  """The engine in JAX against that in TFF."""
+  num_cores, task = plain_tensorflow.limit_threads(), engine_calls.load_task(model)
+  with (
+      engine_calls.in_jax(peer_environments.python("jax"), model) as in_jax,
+      _engine_in_tff(task, num_cores) as (engine, _),
+  ):
+    calls = engine_calls.calls(engine, *engine_calls.models(task))
+    cases: _Cases = {
+        f"{name}, JAX over TFF": (
+            functools.partial(lambda name, _: in_jax(name), name),
+            functools.partial(lambda call, _: call(), call),
+        )
+        for name, call in calls.items()
+    }
+    yield cases, None
+
+
+def _first_program(python: str, engine: str) -> None:
+  """Runs the first command of docs/three_phases.md, without anything compiled before."""
+  with tempfile.TemporaryDirectory() as folder:
+    peer_environments.call([
+        "env", f"XDG_CACHE_HOME={folder}", python, "-m", "experiments.three_phase_emnist",
+        f"--engine={engine}", f"--output_dir={os.path.join(folder, 'run')}",
+    ])
+
+
+@contextlib.contextmanager
+def _first_run(unused_model: str) -> Iterator[tuple[_Cases, None]]:
+  """A first run with JAX against one with TFF."""
+  python = peer_environments.python("jax")
+  cases: _Cases = {
+      "first run, JAX over TFF": (
+          lambda _: _first_program(python, "jax"), lambda _: _first_program(sys.executable, "tff")
+      )
+  }
+  yield cases, None
 
 
 @contextlib.contextmanager
@@ -259,6 +307,8 @@ def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
 
 _GROUPS: dict[str, Callable[[str], ContextManager[tuple[_Cases, int | None]]]] = {
     "engine": _engine,
+    "jax": _jax,
+    "first_run": _first_run,
     "federated_kmeans": _federated_kmeans,
     "private_kmeans": _private_kmeans,
     "multi_view": _multi_view,
@@ -285,12 +335,13 @@ def _peak_megabytes(pid: int) -> float:
 
 def measure(group: str, model: str, repetitions: int) -> dict[str, _Times]:
   """Times the cases of a group in this process."""
+  flags.FLAGS.mark_as_parsed()  # In a new process, for the folder of environments.
   seconds: dict[_Call, list[float]] = {}
   megabytes: dict[_Call, float] = {}
   with _GROUPS[group](model) as (cases, pid):
     # The limit of several cases runs once in a turn.
     calls = dict.fromkeys(call for ours, limit in cases.values() for call in (limit, ours))
-    for turn in range(repetitions + 1):
+    for turn in (1,) if group == "first_run" else range(repetitions + 1):
       for call in calls:
         if pid is not None:
           _forget_peak(pid)

@@ -6,14 +6,20 @@ docs/own_model.md says more.
   PYTHONPATH=. python examples/own_model.py
 """
 
+import sys
+
 import numpy as np
 from sklearn import datasets
 
-from clustering_basics import extras
 from fl_clustering import local_run
-from fl_clustering.engine import metrics
+from fl_clustering.engine import engines, metrics
 from fl_clustering.tasks import own_clients
 from fl_clustering.three_phase import config
+
+try:
+  engines.check_installed(engines.usual())
+except ValueError as e:
+  sys.exit(f"error: {e}")
 
 # Real digits, 8x8, over twelve sites.  The odd sites number the classes the other way round.
 x, y = datasets.load_digits(return_X_y=True)
@@ -24,7 +30,7 @@ clients = {
 }
 
 
-def of_keras():
+def of_keras():  # For TFF.
   import tensorflow as tf
   from fl_clustering.tasks import keras_model
 
@@ -39,7 +45,7 @@ def of_keras():
   return keras_model.keras_model(build)
 
 
-def of_jax():
+def of_jax():  # On any Python.
   import jax
   from fl_clustering.tasks import own_model
 
@@ -58,7 +64,7 @@ def of_jax():
   return own_model.jax_model(init, apply, (64,))
 
 
-model = of_keras() if extras.has_tff() else of_jax()
+model = of_keras() if engines.usual() == engines.TFF else of_jax()
 task = own_clients.task_from_arrays(clients, model)
 settings = config.ThreePhaseConfig.for_task(
     task, methods=("kmeans", "ifca"), num_clusters=2, representation="update",

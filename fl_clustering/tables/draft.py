@@ -17,7 +17,6 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.tables import bad_table
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib

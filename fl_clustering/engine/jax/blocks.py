@@ -1,8 +1,8 @@
 """Blocks: so many clients or models as one call computes side by side, or one after the other.
 
 A loop over blocks of one size keeps the memory flat, and one compiled program serves any number of
-clients.  The cores of a CPU compute a block each.  Results are the same to the last bit on one device
-with one size of blocks, on any number of cores.
+clients.  Each core of a CPU computes a block at a time.  Results are the same to the last bit on
+one device with one size of blocks, on any number of cores.
 """
 
 from __future__ import annotations

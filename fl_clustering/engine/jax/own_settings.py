@@ -1,17 +1,22 @@
 """JAX's settings while this engine computes, whatever the user's program or environment has set.
 
-They hold for the call and its thread alone: what others compute by JAX keeps the user's.
+They hold for the call and its thread alone: what others compute by JAX keeps the user's.  Only the
+cache of programs is that of all threads while a call lasts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from typing import Any, Iterator
 
 import jax
 import jax.experimental
 from jax.experimental.compilation_cache import compilation_cache
+
+# It tells each time that it looks for its cache anew.
+logging.getLogger("jax._src.compilation_cache").setLevel(logging.WARNING)
 
 # By the names of JAX's context managers: what would change numbers, or end a run.
 _SETTINGS = {
@@ -30,9 +35,7 @@ _SETTINGS = {
     "debug_nans": False,
     "debug_infs": False,
 }
-
-
-# What is compiled is kept for the next run, all of it, and a folder that can't be written is no error.
+# All that is compiled is kept for the next run; a folder that can't be written is no error.
 _SETTINGS_OF_CACHE = {
     "persistent_cache_min_compile_time_secs": 0.0,
     "raise_persistent_cache_errors": False,

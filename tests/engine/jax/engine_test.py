@@ -3,6 +3,7 @@
 import dataclasses
 import subprocess
 import sys
+import threading
 from unittest import mock
 
 from absl.testing import absltest
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 import tensorflow as tf
 
+from clustering_basics import core_count
 from clustering_basics import randomness
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
@@ -338,6 +340,38 @@ class OwnNumbersTest(parameterized.TestCase):
     together, _ = _of_jax(task, 20).train_each(vectors[[1, 0, 2]], letters.clients("dba"), _ROUND)
     np.testing.assert_allclose(together[1], alone[0], atol=1e-7)
 
+  def test_any_number_of_cores_gives_the_same_bits(self):
+    task = _task("mlp")
+    vectors, found = _vectors(task), []
+    for cores in (1, 3):
+      with mock.patch.object(core_count, "usable", return_value=cores):
+        engine = _of_jax(task, 20, clients_per_block=1)
+      trained, _ = engine.train(vectors, _CLUSTERS, _ROUND)
+      each, _ = engine.train_each(vectors[[0, 1, 2, 0, 1]], _EVERYONE, _ROUND)
+      losses = engine.losses(vectors, _EVERYONE)
+      found.append((trained, each, losses, engine.sketches(_EVERYONE, 8)))
+    for one, other in zip(*found):
+      np.testing.assert_array_equal(one, other)
+
+  def test_blocks_are_computed_at_a_time_and_come_in_order(self):
+    together = threading.Barrier(2, timeout=60)
+    blocks = blocks_lib.Blocks(tuple(jax.devices()[:1]), 1, 1, cores=2)
+
+    def work(number):
+      together.wait()
+      return number
+
+    found = blocks.results(work, ((number,) for number in range(8)))
+    self.assertEqual(list(found), list(range(8)))
+
+  def test_side_by_side_or_not_models_say_the_same(self):
+    task = _task()
+    vectors, found = _vectors(task), []
+    for side_by_side in (False, True):
+      with mock.patch.object(blocks_lib.Blocks, "side_by_side", side_by_side):
+        found.append(_of_jax(task).losses(vectors, _EVERYONE))
+    np.testing.assert_allclose(*found, atol=1e-6)
+
   def test_rounds_and_seeds_draw_their_own_numbers(self):
     task = _task()
     vectors = _vectors(task, 1)
@@ -375,9 +409,13 @@ class OwnNumbersTest(parameterized.TestCase):
     with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, client 'b'"):
       engine.train_alone(alone, [participation.Round(2, letters.clients("a"), 1)])
 
-  def test_a_model_that_only_tensorflow_computes_is_refused(self):
-    with self.assertRaisesRegex(ValueError, "`engine`"):
+  def test_a_model_that_only_the_other_engine_computes_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "^`engine` must be tff"):
       _of_jax(own_tasks.keras_table_task())
+    task = own_tasks.table_task()
+    of_jax = dataclasses.replace(task.model, logits=None)
+    with self.assertRaisesRegex(ValueError, "^`engine` must be jax"):
+      _of_tff(dataclasses.replace(task, model=of_jax))
 
   def test_more_rows_of_clients_than_fit_on_a_device_are_refused(self):
     features, labels = np.zeros((2, 4, 4, 1), np.uint8), np.zeros(2, np.uint8)

@@ -1,6 +1,11 @@
 """What a user's program or environment has set of JAX changes nothing of the engine's numbers."""
 
 import dataclasses
+import os
+import subprocess
+import sys
+import tempfile
+from unittest import mock
 
 from absl.testing import absltest
 import jax
@@ -9,6 +14,7 @@ import numpy as np
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.jax import evaluation
+from fl_clustering.engine.jax import own_settings
 from tests import small_task
 
 _USERS = {
@@ -55,6 +61,61 @@ class OwnSettingsTest(absltest.TestCase):
       np.testing.assert_array_equal(one, other)
     for name, value in _USERS.items():
       self.assertEqual(getattr(jax.config, name), value)
+
+
+_COMPILED = """
+import jax
+from fl_clustering.engine.jax import devices, own_settings
+
+devices.local()
+with own_settings.own():
+  jax.jit(lambda x: x + 1)(3.0)
+"""
+
+
+class CacheTest(absltest.TestCase):
+
+  def setUp(self):
+    super().setUp()
+    if not hasattr(jax.config, "jax_compilation_cache_dir"):
+      self.skipTest("JAX 0.4.13 keeps no programs for CPUs.")
+    self.base = self.enter_context(tempfile.TemporaryDirectory())
+    self.enter_context(mock.patch.dict(os.environ, {"XDG_CACHE_HOME": self.base}))
+    jax.config.update("jax_compilation_cache_dir", None)
+
+  def _kept(self):
+    return {name.partition("-")[0] for _, _, names in os.walk(self.base) for name in names}
+
+  def test_what_the_engine_compiles_is_kept_and_nothing_else(self):
+    def ours(x):
+      return x + 1
+
+    def users(x):
+      return x + 2
+
+    with own_settings.own():
+      jax.jit(ours)(3.0)
+    self.assertEqual(self._kept(), {"jit_ours"})
+    jax.jit(users)(3.0)
+    self.assertEqual(self._kept(), {"jit_ours"})
+    self.assertIsNone(jax.config.jax_compilation_cache_dir)
+
+  def test_a_folder_of_the_users_is_the_one(self):
+    named = self.enter_context(tempfile.TemporaryDirectory())
+    self.addCleanup(jax.config.update, "jax_compilation_cache_dir", None)
+    jax.config.update("jax_compilation_cache_dir", named)
+    with own_settings.own():
+      self.assertEqual(jax.config.jax_compilation_cache_dir, named)
+    self.assertEqual(jax.config.jax_compilation_cache_dir, named)
+
+  def test_a_folder_that_cant_be_written_is_no_word_worth(self):
+    file = os.path.join(self.base, "file")
+    open(file, "w", encoding="ascii").close()
+    done = subprocess.run(
+        [sys.executable, "-c", _COMPILED], env={**os.environ, "XDG_CACHE_HOME": file},
+        capture_output=True, text=True, check=False,
+    )
+    self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 
 if __name__ == "__main__":
