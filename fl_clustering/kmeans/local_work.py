@@ -49,7 +49,7 @@ def _blocks(points: np.ndarray) -> Iterator[np.ndarray]:
 
 def squared_distances(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
   """Returns the squared distances (n, K) of points to centroids; none is below zero."""
-  distances = -2 * points @ centroids.T
+  distances = points @ (-2 * centroids.T)
   distances += (points**2).sum(axis=1)[:, np.newaxis]
   distances += (centroids**2).sum(axis=1)
   # Rounding can leave them below zero.
