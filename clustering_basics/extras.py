@@ -4,7 +4,7 @@ import importlib.util
 import sys
 
 # The modules of the extra's packages.
-FEDERATED = ("grpc", "mlxtend", "tensorflow", "tensorflow_federated")
+FEDERATED = ("grpc", "tensorflow", "tensorflow_federated")
 _FIRST_WITHOUT_TFF = (3, 12)
 
 

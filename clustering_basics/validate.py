@@ -7,6 +7,7 @@ the argument's name in the message:
   # ValueError: `num_clusters` must be an integer >= 1, got 0.
 """
 
+import functools
 import numbers
 import os
 import sys
@@ -72,6 +73,10 @@ def integer(minimum: int, maximum: float | None = None, **argument: Any) -> None
   if not is_integer or value < minimum or maximum is not None and value > maximum:
     rule = f">= {minimum}" if maximum is None else f"in [{minimum}, {maximum}]"
     raise error(name, f"be an integer {rule}", value)
+
+
+AT_LEAST_ZERO = functools.partial(integer, 0)
+AT_LEAST_ONE = functools.partial(integer, 1)
 
 
 def _number(rule: str, fits: Callable[[Any], bool], argument: Any) -> None:

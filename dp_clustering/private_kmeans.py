@@ -168,17 +168,12 @@ class PrivateKMeans(
       self.__dict__.pop(name, None)
     if self.compute_labels:
       with clustering_params.content_raises_nothing():
-        self._keep_what_is_not_private(data.datapoints, result)
+        points, self.labels_ = data.datapoints, result.labels
+        self.inertia_ = metrics.nonprivate_loss(points, self.cluster_centers_, self.radius)
+        self.clipped_share_ = metrics.nonprivate_clipped_share(points, self.radius)
+      for text in clustering_params.clipped_warnings(self.clipped_share_):
+        callers_line.warn(text)
     return self
-
-  def _keep_what_is_not_private(
-      self, points: np.ndarray, result: clustering.ClusteringResult
-  ) -> None:
-    self.labels_ = result.labels
-    self.inertia_ = metrics.nonprivate_loss(points, self.cluster_centers_, self.radius)
-    self.clipped_share_ = metrics.nonprivate_clipped_share(points, self.radius)
-    for text in clustering_params.clipped_warnings(self.clipped_share_):
-      callers_line.warn(text)
 
   def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
     """Finds private centers, and returns the nearest one of each point; NOT private."""

@@ -73,7 +73,6 @@ task = own_clients.task_from_arrays(clients, "logistic")
 settings = config.ThreePhaseConfig.for_task(
     task, methods=("simple_ditto", "kmeans"), num_clusters=2, representation="update",
     ditto_pull=0.05, pretrain_rounds=5, cluster_rounds=10, client_epochs_per_round=5,
-    engine=engines.usual(),
 )
 result = local_run.run(settings, task)
 for name, found in result.methods.items():

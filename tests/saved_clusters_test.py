@@ -7,6 +7,7 @@ import types
 from unittest import mock
 
 from absl.testing import absltest
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from scipy import special
@@ -18,6 +19,9 @@ from fl_clustering.methods import cluster_assignment
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import models
+from fl_clustering.tasks import networks
+from fl_clustering.tasks import own_model
 from fl_clustering.tasks import registry
 
 
@@ -150,7 +154,9 @@ class SavedClustersTest(absltest.TestCase):
     saved = load_model.load_model(path)
     scaling = task.tables.scaling
     scaled = (x[:5].reshape(5, 48) - scaling.shift) * scaling.factor
-    logits = task.model.logits(parameters, scaled.astype(np.float32).reshape(5, 8, 6, 1), None)
+    logits = saved_clusters._logits(
+        task.model, vector, scaled.astype(np.float32).reshape(5, 8, 6, 1)
+    )
     expected = special.softmax(logits, axis=1).max(axis=1)
     for engine in filter(engines.is_installed, engines.ENGINES):
       with mock.patch.object(engines, "usual", return_value=engine):
@@ -165,6 +171,29 @@ class SavedClustersTest(absltest.TestCase):
     np.savez(os.path.join(later, "a.npz"), x=np.ones((5, 9, 6)))
     with self.assertRaisesRegex(bad_table.BadTable, "a.npz"):
       saved.tables.open_folder(later)
+
+  def test_a_model_of_ones_own_in_jax_is_a_row(self):
+
+    class Own(networks.Logistic):
+
+      def __call__(self, input_shape, num_classes, input_dtype):
+        return own_model.jax_model(
+            lambda key: {"b": jnp.zeros(num_classes), "w": jnp.zeros((*input_shape, num_classes))},
+            lambda parameters, x, key: x @ parameters["w"] + parameters["b"], input_shape,
+            name="own",
+        )
+
+    self.enter_context(mock.patch.dict(models.MODELS, {"own": Own}))
+    task = dataclasses.replace(self._task, model=models.build("own", (1,), 2, "float32"))
+    vectors = np.array([[1, 2, 3, 4], [0, 0, 0, 0]], np.float32)
+    path = os.path.join(self.create_tempdir().full_path, "model")
+    self._saved(task, vectors).save(path)
+    frame = pd.DataFrame({"dose": [1.0, 15.0]})
+    scaled = (frame.to_numpy() - task.tables.scaling.shift) * task.tables.scaling.factor
+    np.testing.assert_allclose(
+        load_model.load_model(path).predict(frame, "a"),
+        special.softmax([1, 2] + scaled * [3, 4], axis=1), rtol=1e-5,
+    )
 
   def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
     task = self._task

@@ -1,4 +1,4 @@
-"""Who imports whom: no circle of folders, and TensorFlow Federated in its rooms only."""
+"""Who imports whom: no circle of folders, and TensorFlow Federated and JAX in their rooms only."""
 
 import ast
 import collections
@@ -7,17 +7,21 @@ import graphlib
 import os
 
 from absl.testing import absltest
+from absl.testing import parameterized
 
 # From the top.  `bench` is imported by none, and `dp_clustering/demo` is a program.
 _PROGRAMS = ("bench", "tools", "experiments", "dp_clustering/demo")
 _LIBRARIES = ("fl_clustering", "dp_clustering", "clustering_basics")
 _SHELL = "experiment_shell"
-# Where a change of TFF's interface can be felt.
-_ROOMS_OF_TFF = (
-    "bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
-    "fl_clustering/runtime/",
-)
-_FILES_OF_TFF = ("fl_clustering/tasks/emnist.py",)
+# Where a change of a library's interface can be felt: folders, and files beside them.
+_ROOMS = {
+    "tensorflow_federated": (
+        ("bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
+         "fl_clustering/runtime/"),
+        {"fl_clustering/tasks/emnist.py"},
+    ),
+    "jax": (("bench/", "fl_clustering/engine/jax/"), {"fl_clustering/tasks/own_model.py"}),
+}
 
 
 def _imported(node):
@@ -59,7 +63,7 @@ def _package(folder):
   return next(name for name in packages if f"{folder}/".startswith(f"{name}/"))
 
 
-class StructureTest(absltest.TestCase):
+class StructureTest(parameterized.TestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -90,13 +94,14 @@ class StructureTest(absltest.TestCase):
       if folder.startswith("experiments/"):
         self.assertNotIn("experiments", imported, folder)
 
-  def test_tff_is_known_in_its_rooms_only(self):
+  @parameterized.parameters(*_ROOMS)
+  def test_a_library_is_known_in_its_rooms_only(self, library):
+    folders, files = _ROOMS[library]
     knowing = {
         path for path, names in self.imports.items()
-        if any(name.split(".")[0] == "tensorflow_federated" for name in names)
+        if any(name.split(".")[0] == library for name in names)
     }
-    outside = {path for path in knowing if not path.startswith(_ROOMS_OF_TFF)}
-    self.assertEqual(outside, set(_FILES_OF_TFF))
+    self.assertEqual({path for path in knowing if not path.startswith(folders)}, files)
 
 
 if __name__ == "__main__":

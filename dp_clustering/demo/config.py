@@ -1,7 +1,6 @@
 """The settings of the demo, checked when made."""
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -30,10 +29,10 @@ class DemoConfig(options.Settings):
   )
   k_to_try: tuple[int, ...] = options.option(
       int, "Comma-separated values of k.", (2, 4, 8, 16, 32, 64), several=True,
-      rule=functools.partial(validate.integer, 1),
+      rule=validate.AT_LEAST_ONE,
   )
   fixed_k: int = options.option(
-      int, "The k for --epsilon_to_try.", 64, rule=functools.partial(validate.integer, 1)
+      int, "The k for --epsilon_to_try.", 64, rule=validate.AT_LEAST_ONE
   )
   epsilon_to_try: tuple[float, ...] = options.option(
       float, "Comma-separated values of epsilon; `inf` means no noise.",
@@ -47,7 +46,7 @@ class DemoConfig(options.Settings):
   )
   seed: int | None = options.option(
       int, "Seed of the data and the clustering, which is then repeatable and NOT private.", None,
-      rule=functools.partial(validate.integer, 0),
+      rule=validate.AT_LEAST_ZERO,
       default_text="seed 0 for the data, and secure noise",
   )
 

@@ -9,7 +9,6 @@ from dp_clustering import clustering_params
 from experiments.dp_benchmark import data
 from experiments.dp_benchmark import methods
 
-_AT_LEAST_ONE = functools.partial(validate.integer, 1)
 _BUDGET = functools.partial(
     validate.within, clustering_params.LEAST_EPSILON, clustering_params.LARGEST_EPSILON
 )
@@ -34,7 +33,7 @@ class BenchmarkConfig(options.Settings):
   )
   k_to_try: tuple[int, ...] = options.option(
       int, "Comma-separated numbers of clusters, at --fixed_epsilon.", (2, 4, 8, 16, 32, 64),
-      several=True, rule=_AT_LEAST_ONE,
+      several=True, rule=validate.AT_LEAST_ONE,
   )
   fixed_epsilon: float = options.option(
       float, "The epsilon of the private methods for --k_to_try.", 1.0, rule=_BUDGET
@@ -44,7 +43,7 @@ class BenchmarkConfig(options.Settings):
       (0.25, 0.5, 1.0, 2.0, 4.0), several=True, may_be_empty=True, rule=_BUDGET,
   )
   fixed_k: int = options.option(
-      int, "Number of clusters for --epsilon_to_try.", 16, rule=_AT_LEAST_ONE
+      int, "Number of clusters for --epsilon_to_try.", 16, rule=validate.AT_LEAST_ONE
   )
   delta: float = options.option(
       float, "The delta of the private methods.", 1e-6,
@@ -52,11 +51,11 @@ class BenchmarkConfig(options.Settings):
   )
   runs: int = options.option(
       int, "Runs of each method for each data set, k and epsilon; Google's benchmarks had 20.", 3,
-      rule=_AT_LEAST_ONE,
+      rule=validate.AT_LEAST_ONE,
   )
   seed: int = options.option(
       int,
       "Seed of all randomness: data and clustering. The noise is repeatable, so nothing here is "
       "private.",
-      0, rule=functools.partial(validate.integer, 0),
+      0, rule=validate.AT_LEAST_ZERO,
   )

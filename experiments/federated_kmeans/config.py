@@ -1,7 +1,6 @@
 """The settings of the federated k-means experiment, checked as they are made."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from clustering_basics import options
@@ -15,7 +14,6 @@ from fl_clustering.tables import schema as schema_lib
 FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
 REAL_DATASETS = ("digits", "emnist")
 _DEFAULT_RANGE = (2, 10)
-_AT_LEAST_ONE = functools.partial(validate.integer, 1)
 _NEEDED_WITH_EPSILON = ("delta", "num_clusters")
 _OF_EPSILON = ("delta", "radius", "max_points", "public_num_points", "trust", "min_clients")
 
@@ -39,10 +37,10 @@ class PaperConfig(options.Settings):
   )
   # The seeds are consecutive numbers.
   seed: int = options.option(
-      int, "The first seed.", 0, rule=functools.partial(validate.integer, 0)
+      int, "The first seed.", 0, rule=validate.AT_LEAST_ZERO
   )
   num_seeds: int = options.option(
-      int, "Number of consecutive seeds.", 2, rule=_AT_LEAST_ONE, default_text="2"
+      int, "Number of consecutive seeds.", 2, rule=validate.AT_LEAST_ONE, default_text="2"
   )
 
   @property
@@ -56,7 +54,7 @@ class OwnDataConfig(options.Settings):
 
   schema: schema_lib.Schema
   num_clusters: int | None = options.option(
-      int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE
+      int, "Number of clusters (--data_dir).", None, rule=validate.AT_LEAST_ONE
   )
   # The least and the largest number to try, if `num_clusters` is None.
   k_range: tuple[int, int] | None = None
@@ -106,7 +104,7 @@ class OwnDataConfig(options.Settings):
       int,
       "About how many rows all clients have, if that is public: the fit plans with it, and warns "
       "if they are too few.",
-      None, rule=_AT_LEAST_ONE, default_text="secret",
+      None, rule=validate.AT_LEAST_ONE, default_text="secret",
   )
   trust: str | None = options.option(
       str,

@@ -101,7 +101,7 @@ def _headline(scores: pd.DataFrame, best: int, num_rows: int) -> dict[str, Any]:
   return row
 
 
-def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
+def _exact(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]:
   settings, of_clients = document["config"], document["inputs"][NUM_ROWS]
   scores = _scores(tidy[tidy_experiment.RESULTS])
   best, num_rows = int(scores[SILHOUETTE].idxmax()), sum(of_clients.values())
@@ -133,13 +133,13 @@ def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dic
       ).head(_MOST_CLIENTS),
       "leaves": [{
           "algorithm": settings["algorithm"],
-          "what leaves a client": algorithm.leaves,
+          "what leaves a client": f"{algorithm.leaves} {kmeans_config.BEFORE_THE_FIRST_ROUND}",
           "min_count": getattr(algorithm, "min_count", None),
       }],
   }
 
 
-def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
+def _private(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]:
   settings, clients = document["config"], document["inputs"]["clients"]
   stated = tidy[GUARANTEE].set_index("name")["value"]
   centroids = tidy[fitted_rows.CENTROIDS]
@@ -160,9 +160,7 @@ def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> d
   }
 
 
-def summarise(
-    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
   """Returns the frames of the report; those of exact numbers are empty of a private run."""
   is_private = document["config"]["epsilon"] is not None
   found = (_private if is_private else _exact)(tidy, document)

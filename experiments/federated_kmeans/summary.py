@@ -83,7 +83,7 @@ def _with_ends(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
   return rows.assign(mean=mean, low=mean - deviation, high=(mean + deviation).clip(upper=most))
 
 
-def _drawn(settings: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+def _drawn(settings: Mapping[str, Any]) -> frames.Frames:
   """Returns the points of the first seed, drawn again, by figure."""
   seed = settings["seed"]
   extreme = data.draw_extreme(1.0, seed)
@@ -149,9 +149,7 @@ def _headline(missed: pd.DataFrame) -> pd.DataFrame:
   return own.assign(verdict=["some" if count else "none" for count in own["exceeded"]])
 
 
-def summarise(
-    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
   """Returns the frames of the report; they are empty for figures that were not chosen."""
   settings = document["config"]
   measured = _measured(tidy[tidy_experiment.RESULTS])

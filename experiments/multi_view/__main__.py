@@ -49,7 +49,7 @@ def main() -> None:
   data_dir = flags.FLAGS.data_dir
   with launch.input_errors():
     settings = config()
-    schemas = None if data_dir is None else column_flags.schema_of_views(data_dir)
+    schemas = None if data_dir is None else column_flags.schemas(data_dir, has_views=True)
   # They take long to import.
   from experiments.multi_view import comparison
   from experiments.multi_view import own_sites

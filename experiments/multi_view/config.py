@@ -1,7 +1,6 @@
 """The settings of the multi-view experiment, checked when made."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from clustering_basics import options
@@ -9,7 +8,6 @@ from clustering_basics import validate
 from experiments.multi_view import data
 from fl_clustering.multiview import multiview_config
 
-_AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +27,7 @@ class MultiViewStudyConfig(options.Settings):
       ("digits", data.DEMONSTRATION), several=True,
   )
   num_clients: int = options.option(
-      int, "Number of clients that a data set is split over.", 5, rule=_AT_LEAST_ONE
+      int, "Number of clients that a data set is split over.", 5, rule=validate.AT_LEAST_ONE
   )
   dirichlet_alpha: float = options.option(
       float, "Concentration of the label skew between clients; smaller is more skewed.", 0.3,
@@ -37,10 +35,10 @@ class MultiViewStudyConfig(options.Settings):
   )
   seed: int = options.option(int, "The first seed.", 0)
   num_seeds: int = options.option(
-      int, "Number of seeds, one after another.", 5, rule=_AT_LEAST_ONE
+      int, "Number of seeds, one after another.", 5, rule=validate.AT_LEAST_ONE
   )
   num_clusters: int | None = options.option(
-      int, "Number of clusters (--data_dir).", None, rule=_AT_LEAST_ONE,
+      int, "Number of clusters (--data_dir).", None, rule=validate.AT_LEAST_ONE,
       default_text="as many as there are classes in `labels`",
   )
   alpha: float = options.option(

@@ -81,19 +81,14 @@ class Problem:
 
   def standardised(self, view: str) -> np.ndarray:
     """Returns a view with a total variance of one in every field, of shape (n, d_h)."""
-    return _standardised(self.views[view], self.field_widths.get(view))
-
-
-def _standardised(
-    view: np.ndarray, field_widths: tuple[int, ...] | None = None
-) -> np.ndarray:
-  # The mean of what is left of a constant column misses nothing.
-  offsets = view - view[0]
-  deviation = offsets.std(axis=0)
-  varies = deviation > grid_scaling.rounding(view.mean(axis=0))
-  variance = np.where(varies, deviation, 0.0) ** 2
-  unit = grid_scaling.field_deviations(variance, field_widths)
-  return (offsets - offsets.mean(axis=0)) / np.where(varies, unit, 1.0)
+    points = self.views[view]
+    # The mean of what is left of a constant column misses nothing.
+    offsets = points - points[0]
+    deviation = offsets.std(axis=0)
+    varies = deviation > grid_scaling.rounding(points.mean(axis=0))
+    variance = np.where(varies, deviation, 0.0) ** 2
+    unit = grid_scaling.field_deviations(variance, self.field_widths.get(view))
+    return (offsets - offsets.mean(axis=0)) / np.where(varies, unit, 1.0)
 
 
 def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:

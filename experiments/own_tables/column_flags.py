@@ -11,10 +11,7 @@ from clustering_basics import validate
 from experiment_shell import option_flags
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.tables import bad_table
-from fl_clustering.tables import clients
-from fl_clustering.tables import read
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import typed_files
 from fl_clustering.tables import views
 
 # From each flag to the argument of `schema.strict` and `draft.draft`.
@@ -34,73 +31,37 @@ flags.DEFINE_list(
     'Columns that are not used, with commas between them; "a, b" is a name with a comma.')
 
 
-def _given() -> dict[str, Any]:
-  """Returns the arguments that the flags give, but for `--schema`."""
+def given(has_views: bool) -> dict[str, Any]:
+  """Returns the arguments that the flags give; ValueError if one is of no use for views."""
+  if has_views:
+    names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
+    option_flags.check_left_out(names, "of views")
   values = {argument: flags.FLAGS[name].value for name, argument in _ARGUMENTS.items()}
   return {argument: value for argument, value in values.items() if value}
 
 
-def given(directory: str) -> dict[str, Any]:
-  """Returns the arguments that the flags give of a folder, but for `--schema`.
+def schemas(directory: str, has_views: bool) -> schema_lib.Schemas:
+  """Returns the schemas in `--schema`, or else of a folder whose columns are numbers.
 
-  `y` of `.npz` files is no feature: unless a flag names it, it is the label if no other column is.
+  Raises:
+    ValueError: If they can't be used, or both are given.
+    BadTable: If the names of the columns can't be used.
   """
-  roles, first = _given(), next(iter(clients.files(directory).values()))
-  y = typed_files.LABELS
-  named = [*roles.values(), *roles.get("exclude", ())]
-  if first.endswith(typed_files.NPZ) and y not in named and y in read.header(first):
-    if roles.setdefault("label", y) != y:
-      roles["exclude"] = [*roles.get("exclude", ()), y]
-  return roles
+  arguments = given(has_views)
+  if flags.FLAGS.schema is None:
+    with naming_draft(directory):
+      return views.strict(directory, has_views, **arguments)
+  option_flags.check_left_out(NAMES, "with `schema`")
+  found = views.load(flags.FLAGS.schema)
+  if has_views == (schema_lib.NO_VIEW in found):
+    rule = "be of views, with the key `resources`" if has_views else "be without views"
+    raise validate.error("schema", rule, flags.FLAGS.schema)
+  return found
 
 
 def schema(directory: str) -> schema_lib.Schema:
-  """Returns the schema in `--schema`, or else of a folder whose columns are numbers.
-
-  Raises:
-    ValueError: If it can't be used, or both are given.
-    BadTable: If the names of the columns can't be read.
-  """
-  if flags.FLAGS.schema is None:
-    first, *others = clients.files(directory).values()
-    with naming_draft(directory):
-      roles = given(directory)
-      names = read.header(first)
-      try:
-        found = schema_lib.strict(names, **roles)
-      except ValueError as e:
-        raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
-      for path in others:
-        for name in sorted({*read.header(path)}.difference(names)):
-          raise bad_table.bad_header(path, name, f"is not in {first}")
-      return found
-  option_flags.check_left_out(NAMES, "with `schema`")
-  return schema_lib.load(flags.FLAGS.schema)
-
-
-def given_of_views() -> dict[str, Any]:
-  """Returns the flags' arguments for views; ValueError if a flag has no use for views."""
-  names = [name for name, argument in _ARGUMENTS.items() if argument not in ("key", "exclude")]
-  option_flags.check_left_out(names, "of views")
-  return _given()
-
-
-def schema_of_views(directory: str) -> schema_lib.Schemas:
-  """Returns the schemas in `--schema`, or else of a folder of views, whose columns are numbers.
-
-  Raises:
-    ValueError: As `schema`.
-    BadTable: Likewise.
-  """
-  options = given_of_views()
-  if flags.FLAGS.schema is None:
-    with naming_draft(directory):
-      return views.strict(directory, **options)
-  option_flags.check_left_out(NAMES, "with `schema`")
-  schemas = views.load(flags.FLAGS.schema)
-  if schema_lib.NO_VIEW in schemas:
-    raise validate.error("schema", "be one of views, with the key `resources`", flags.FLAGS.schema)
-  return schemas
+  """Returns the schema of tables without views, as `schemas` does."""
+  return schemas(directory, has_views=False)[schema_lib.NO_VIEW]
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 from typing import Any, Mapping, TYPE_CHECKING
 
@@ -41,7 +40,7 @@ class Config(options.Settings):
   """Everything that changes a number of a fit at sites."""
 
   num_clusters: int = options.option(
-      int, "Number of clusters.", rule=functools.partial(validate.integer, 1)
+      int, "Number of clusters.", rule=validate.AT_LEAST_ONE
   )
   standardize: bool = options.option(
       bool,
@@ -63,7 +62,7 @@ class Config(options.Settings):
       default_text="half of that",
   )
   # Decides everything random but the noise.
-  seed: int = options.option(int, "The seed.", 0, rule=functools.partial(validate.integer, 0))
+  seed: int = options.option(int, "The seed.", 0, rule=validate.AT_LEAST_ZERO)
 
   def settings(
       self, tables: saved.SavedTables

@@ -40,7 +40,7 @@ class StudyConfig(options.Settings):
       int,
       "Seeds per setting, from --seed on. Each draws its own models, orders of training, and "
       "clients where they aren't given.",
-      5, rule=functools.partial(validate.integer, 1),
+      5, rule=validate.AT_LEAST_ONE,
   )
   num_folds: int | None = options.option(
       int,

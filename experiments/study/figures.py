@@ -46,8 +46,10 @@ def _draw_gains(frame: pd.DataFrame, axes: Axes) -> None:
           index=methods, columns=settings
       ) for shown in (clear, frame["gain"].map("{:+.1f}".format))
   )
-  texts = texts.fillna("").to_numpy().tolist()
-  figure_shapes.heat_map(axes, fields, (-limit, limit), _WORSE_TO_BETTER, texts, fontsize=8)
+  figure_shapes.heat_map(
+      axes, fields, (-limit, limit), _WORSE_TO_BETTER, texts.fillna("").to_numpy().tolist(),
+      fontsize=8,
+  )
   axes.set_xticks(axes.get_xticks(), settings, rotation=40, ha="right", rotation_mode="anchor")
   axes.set_xticks(np.arange(len(settings) - 1) + 0.5, minor=True)
   axes.set_yticks(np.arange(len(methods) - 1) + 0.5, minor=True)

@@ -219,7 +219,7 @@ def _label_mix(
   counts = train.pivot(index="client", columns="label", values="value").fillna(0)
   counts = counts.reindex(columns=range(len(names)), fill_value=0)
   counts = counts.loc[counts.sum(axis=1).sort_values(ascending=False, kind="stable").index]
-  counts = counts.loc[figure_style.evenly_spaced(counts.index, MOST_BARS)]
+  counts = counts.loc[figure_style.evenly_spaced(list(counts.index), MOST_BARS)]
   panels = [("training examples, the largest client first", counts, None)]
   # A client in overlapping clusters has no single place in their order.
   single = main.groupby("panel", sort=False).filter(lambda own: (own["times"] == 1).all())

@@ -5,6 +5,7 @@ import importlib.util
 from typing import Mapping
 
 from clustering_basics import extras
+from fl_clustering.tasks import model as model_lib
 
 TFF, JAX = "tff", "jax"
 
@@ -37,6 +38,11 @@ def usual() -> str:
   if is_installed(TFF) or extras.can_have_tff() and not is_installed(JAX):
     return TFF
   return JAX
+
+
+def of_model(model: model_lib.Model) -> str:
+  """Returns the engine for a model where none is asked for: one that can compute it."""
+  return JAX if model.logits is None else usual()
 
 
 def check_installed(name: str) -> None:

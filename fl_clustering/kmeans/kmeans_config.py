@@ -27,10 +27,13 @@ _KEPT = (
 )
 _TOTALS = (
     "counts and sums of points by cluster and by half of a cluster, the last sums to float "
-    "precision in every column; by cluster, how much farther its points are from the second "
-    "nearest center, and their simplified silhouettes; and before the first round, sums and sums "
-    "of squares by column, and how many numbers of a column and how many points are of which "
-    "order of magnitude."
+    "precision in every column; and by cluster, how much farther its points are from the second "
+    "nearest center, and their simplified silhouettes."
+)
+# Of all algorithms.
+BEFORE_THE_FIRST_ROUND = (
+    "Before the first round, the server gets sums and sums of squares by column, and how many "
+    "numbers of a column and how many points are of which order of magnitude, in secure sums."
 )
 
 _CHECKS: Mapping[str, Callable[[Any], None]] = {

@@ -26,6 +26,7 @@ import numpy as np
 import tqdm
 
 from clustering_basics import options
+from clustering_basics import validate
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import distances as distances_lib
 from fl_clustering.methods import grouping
@@ -219,7 +220,7 @@ class DynamicDistance(options.Settings):
       default="mean",
   )
   max_clusters: int = options.option(
-      int, "Most clusters.", default=32, rule=grouping.AT_LEAST_ONE
+      int, "Most clusters.", default=32, rule=validate.AT_LEAST_ONE
   )
   representation: str = grouping.representation_option()
   overlap_training: str = options.option(

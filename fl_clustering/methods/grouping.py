@@ -7,7 +7,6 @@ order in which the clients come.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import sys
 from typing import Any, Callable, Protocol, TYPE_CHECKING
@@ -27,9 +26,6 @@ _DEFAULT_NUM_CLUSTERS = 8
 AUTO = "auto"
 # What is grouped in place of the clients' weights.
 SKETCH = "sketch"
-
-# The rule of options that count something.
-AT_LEAST_ONE = functools.partial(validate.integer, 1)
 
 # A distance that equals the threshold up to rounding is within it: the mean of
 # equal distances may come out a little below them.
@@ -60,7 +56,7 @@ def num_clusters_option(about: str, **details: Any) -> Any:
       about,
       default_for=lambda num_clients: min(_DEFAULT_NUM_CLUSTERS, num_clients),
       default_text=f"{_DEFAULT_NUM_CLUSTERS}, at most num_clients",
-      rule=AT_LEAST_ONE,
+      rule=validate.AT_LEAST_ONE,
       word=AUTO,
       **details,
   )

@@ -104,7 +104,7 @@ class Ifca(options.Settings):
       "Sets of random models that ifca trains side by side, of which the one with the least "
       "training loss counts; the work and the traffic grow by this factor.",
       default=1,
-      rule=grouping.AT_LEAST_ONE,
+      rule=validate.AT_LEAST_ONE,
   )
   ifca_start: str = options.option(
       str,

@@ -182,7 +182,7 @@ class Pacfl(options.Settings):
   )
   pacfl_vectors: int = options.option(
       int, "Singular vectors of its examples per label that a client sends to pacfl.", default=3,
-      rule=grouping.AT_LEAST_ONE,
+      rule=validate.AT_LEAST_ONE,
   )
   pacfl_proximity: str = options.option(
       str,

@@ -34,8 +34,6 @@ LIFELINE_VARIABLE = "FEDERATED_CLUSTERING_LIFELINE"
 _CERTIFICATES = ("rootCA.pem", "client.crt", "client.key")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
 _LOCAL = "local"
-
-
 _POLICY = os.path.join(os.path.dirname(__file__), "nvflare_policy")
 
 
@@ -48,12 +46,16 @@ def _read(folder: str) -> dict[str, Any]:
   return found
 
 
-def _policy(*folders: str) -> dict[str, Any]:
-  """Returns documents that we hand out."""
-  return {
+def _policy(*folders: str, **values: Any) -> dict[str, Any]:
+  """Returns our documents in folders, with values in the place of their names in braces."""
+  text = json.dumps({
       name: one for folder in folders
       for name, one in _read(os.path.join(_POLICY, folder)).items()
-  }
+  })
+  for name, value in values.items():
+    text = text.replace(f'"{{{name}}}"', json.dumps(value))
+    text = text.replace(f"{{{name}}}", json.dumps(f"{value}")[1:-1])
+  return json.loads(text)
 
 
 _JOBS = _policy("job")
@@ -68,8 +70,7 @@ LOCKED: Mapping[str, Any] = _policy("site", "both")
 
 def _at_server(workspace: str) -> dict[str, Any]:
   """Returns what the server's folder `local` holds."""
-  text = json.dumps(_policy("server", "both"))
-  return json.loads(text.replace("WORKSPACE", json.dumps(workspace)[1:-1]))
+  return _policy("server", "both", workspace=workspace)
 
 
 def check_version() -> None:
@@ -157,25 +158,11 @@ def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> li
         f"{kind}.key": utils.serialize_pri_key(key).decode(),
     }
 
-  _write_startup(
-      os.path.join(output_dir, OPERATOR, "server"),
-      certified("server", host, OPERATOR, server_default_host=host),
-      "fed_server.json", {"format_version": 2, "servers": [{
-          "name": PROJECT, "service": {"target": f"{host}:{port}", "scheme": "http"},
-          "admin_server": host, "admin_port": port, "ssl_private_key": "server.key",
-          "ssl_cert": "server.crt", "ssl_root_cert": "rootCA.pem", "connection_security": "mtls",
-      }]},
-  )
-  _write_startup(
-      os.path.join(output_dir, OPERATOR, "admin"),
-      certified("client", ADMIN, OPERATOR, "project_admin"),
-      "fed_admin.json", {"format_version": 1, "admin": {
-          "project_name": PROJECT, "username": ADMIN, "server_identity": host, "scheme": "http",
-          "host": host, "port": port, "connection_security": "mtls", "uid_source": "user_input",
-          "with_file_transfer": True, "upload_dir": "transfer", "download_dir": "transfer",
-          "client_key": "client.key", "client_cert": "client.crt", "ca_cert": "rootCA.pem",
-      }},
-  )
+  for part, keys in (
+      ("server", certified("server", host, OPERATOR, server_default_host=host)),
+      ("admin", certified("client", ADMIN, OPERATOR, "project_admin")),
+  ):
+    _write_startup(os.path.join(output_dir, OPERATOR, part), part, keys, host=host, port=port)
   kits = {name: os.path.join(output_dir, f"{name}.json") for name in names}
   for name, path in kits.items():
     document = {"format": 1, "site": name, "host": host, "port": port}
@@ -183,12 +170,10 @@ def provision(sites: Iterable[str], host: str, port: int, output_dir: str) -> li
   return list(kits.values())
 
 
-def _write_startup(
-    workspace: str, keys: Mapping[str, str], name: str, document: Mapping[str, Any]
-) -> None:
+def _write_startup(workspace: str, part: str, keys: Mapping[str, str], **values: Any) -> None:
   """Writes what a part of NVFlare starts with: keys and certificates, and a document."""
-  startup = os.path.join(workspace, "startup")
-  _write(startup, {name: document})
+  startup, name = os.path.join(workspace, "startup"), f"fed_{part}.json"
+  _write(startup, {name: _policy("startup", **values)[name]})
   for one, text in keys.items():
     identity_lib.write_secret(os.path.join(startup, one), text)
 
@@ -224,17 +209,10 @@ def install(kit: str, name: str, workspace: str) -> None:
     raise validate.error("kit", f"be that of {name}", f"{kit} of {document['site']!r}")
   with contextlib.suppress(FileNotFoundError):
     shutil.rmtree(workspace)  # An error if it is a link: nothing that was there may stay.
-  host, port = document["host"], document["port"]
-  _write_startup(workspace, {one: document[one] for one in _CERTIFICATES}, "fed_client.json", {
-      "format_version": 2,
-      "require_signed_jobs": True,
-      "servers": [{"name": PROJECT, "identity": host,
-                   "service": {"target": f"{host}:{port}", "scheme": "http"}}],
-      "client": {
-          "ssl_private_key": "client.key", "ssl_cert": "client.crt", "ssl_root_cert": "rootCA.pem",
-          "fqsn": name, "is_leaf": True, "connection_security": "mtls",
-      },
-  })
+  keys = {one: document[one] for one in _CERTIFICATES}
+  _write_startup(
+      workspace, "client", keys, host=document["host"], port=document["port"], name=name
+  )
   for one in ("rootCA.pem", "client.crt"):
     check_certificate(os.path.join(workspace, "startup", one), name)
   write_locked(workspace)

@@ -17,7 +17,6 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.tables import bad_table
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
@@ -36,7 +35,7 @@ _Headers = Mapping[str, Collection[str]]
 
 
 def draft(
-    directory: str, *, exclude: Sequence[str] = (), is_public: bool = False, **roles: str | None
+    directory: str, *, exclude: Sequence[str] = (), is_public: bool = False, **roles: str
 ) -> tuple[schema_lib.Schemas, list[str]]:
   """Returns the drafts of a folder's schemas, and lines that say what columns were taken for.
 
@@ -51,24 +50,21 @@ def draft(
     BadTable: If a file can't be used.
   """
   has_views = views_lib.are_in(directory)
-  files: Mapping[str, Collection[str]] = (
-      views_lib.by_view(directory) if has_views
-      else {schema_lib.NO_VIEW: clients_lib.files(directory).values()}
-  )
+  files = views_lib.files_by_view(directory, has_views)
   headers = {view: _headers(paths) for view, paths in files.items()}
   names = itertools.chain(*(names for one in headers.values() for names in one.values()))
   schema_lib.check_given({*names}, exclude=exclude)
   schemas, lines = {}, list[str]()
-  for view, own in headers.items():
-    if not has_views:
-      schemas[view], lines = _draft(own, roles, exclude, is_public)
-      continue
-    unused = views_lib.unused_columns(next(iter(own)), roles.get("key"), exclude)
+  for view, of_files in headers.items():
+    first = files[view][0]
+    own, unused = views_lib.without_y(first, of_files[first], roles, exclude, has_views)
     try:
-      schemas[view], of_view = _draft(own, roles, unused, is_public)
+      schemas[view], about = _draft(of_files, own, unused, is_public)
     except ValueError as e:
+      if not has_views:
+        raise
       raise ValueError(f"The view {view}: {e}") from e
-    lines += [f"{view}: {line}" for line in of_view]
+    lines += [f"{view}: {line}" if has_views else line for line in about]
   return schemas, lines
 
 

@@ -27,8 +27,8 @@ ENDINGS = (PARQUET, NPZ)
 LABELS = "y"
 # How names of Arrow's types begin whose cells are texts, or have one that everybody knows.
 _TYPES = re.compile(
-    r"(dictionary<values=)?(null|bool|u?int\d|(half)?float|double|decimal|date|time|"
-    r"(large_|fixed_size_)?(string|binary))"
+    r"(dictionary<values=)?"
+    r"(null|bool|u?int\d|(half)?float|double|decimal|date|time|(large_)?string)"
 )
 
 
@@ -138,15 +138,7 @@ def _column(values: np.ndarray) -> pa.Array:
 
 
 def text(value: Any) -> str | None:
-  """Returns the text of a cell of a typed file, None where there is none.
-
-  Raises:
-    ValueError: If it is bytes, and these no text of UTF-8.
-  """
-  if isinstance(value, bytes):
-    if b"\0" in value:
-      raise ValueError("holds a NUL byte")
-    return value.decode()
+  """Returns the text of a cell of a typed file, None where there is none."""
   if value is None or value != value:  # NaN.
     return None
   if isinstance(value, bool):

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import collections.abc
 import functools
+import itertools
 import os
-from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Collection, Iterable, Iterator, Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -82,27 +83,46 @@ def load(path: str) -> schema_lib.Schemas:
 
 
 def strict(
-    directory: str, key: str | None = None, exclude: Iterable[str] = ()
-) -> dict[str, schema_lib.Schema]:
-  """Returns the schemas of a folder whose columns are numbers, but for the key."""
-  firsts = {view: paths[0] for view, paths in by_view(directory).items()}
-  headers = {view: read_lib.header(path) for view, path in firsts.items()}
-  schema_lib.check_given({name for names in headers.values() for name in names}, exclude=exclude)
+    directory: str, has_views: bool, *, exclude: Iterable[str] = (), **roles: str
+) -> schema_lib.Schemas:
+  """Returns the schemas of a folder whose columns are numbers, but for those of roles.
+
+  Raises:
+    ValueError: If the folder can't be used, or does not have these columns.
+    BadTable: If a file has other names of columns than the first one, or they can't be read.
+  """
+  files = files_by_view(directory, has_views)
+  headers = {path: read_lib.header(path) for paths in files.values() for path in paths}
+  schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
   schemas = {}
-  for view, names in headers.items():
-    unused = unused_columns(firsts[view], key, exclude) & {*names}
+  for view, (first, *others) in files.items():
+    names = headers[first]
+    own, unused = without_y(first, names, roles, exclude, has_views)
     try:
-      schemas[view] = schema_lib.strict(names, key=key, exclude=unused)
+      schemas[view] = schema_lib.strict(names, exclude=unused & {*names}, **own)
     except ValueError as e:
-      raise bad_table.bad_header(firsts[view], None, f"{e}".rstrip(".")) from e
-  check(schemas)
+      raise bad_table.bad_header(first, None, f"{e}".rstrip(".")) from e
+    for path in others:
+      for name in sorted({*headers[path]}.difference(names)):
+        raise bad_table.bad_header(path, name, f"is not in {first}")
+  if has_views:
+    check(schemas)
   return schemas
 
 
-def unused_columns(path: str, key: str | None, exclude: Iterable[str]) -> set[str]:
-  """Returns the columns that a view without a schema leaves out; `y` of arrays is no feature."""
-  labels = {typed_files.LABELS} - {key} if path.endswith(typed_files.NPZ) else set()
-  return {*exclude, *labels}
+def without_y(
+    path: str, names: Collection[str], roles: Mapping[str, str], exclude: Iterable[str],
+    has_views: bool,
+) -> tuple[dict[str, str], set[str]]:
+  """Returns the roles and the unused columns of a file: `y` of arrays is no feature.
+
+  Unless it is named, it is the label if no other column is, and of views it is not used.
+  """
+  y, own, unused = typed_files.LABELS, dict(roles), {*exclude}
+  if path.endswith(typed_files.NPZ) and y in names and y not in (*own.values(), *unused):
+    if has_views or own.setdefault("label", y) != y:
+      unused.add(y)
+  return own, unused
 
 
 def are_in(directory: str) -> bool:
@@ -124,8 +144,10 @@ def client_files(directory: str) -> dict[str, dict[str, str]]:
   return given_clients.sorted_by_id(found)
 
 
-def by_view(directory: str) -> dict[str, list[str]]:
-  """Returns the paths of the clients' files by the names of the first one's views."""
+def files_by_view(directory: str, has_views: bool) -> dict[str, list[str]]:
+  """Returns the paths of all clients' files by the names of the first one's views."""
+  if not has_views:
+    return {schema_lib.NO_VIEW: [*clients_lib.files(directory).values()]}
   clients = list(client_files(directory).values())
   return {
       view: [own[view] for own in clients if view in own] for view in clients[0] if view != LABELS

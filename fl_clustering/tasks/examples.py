@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from typing import Iterable, Sequence
 
 import numpy as np
@@ -119,6 +120,31 @@ class ImagePool:
   global_test: Examples
   global_test_source: str
   num_classes: int
+
+  @classmethod
+  def of_files(
+      cls, name: str, path: str, train: Examples, test: Examples
+  ) -> "ImagePool":
+    """Returns the pool of a user's images, those for testing being the global test set.
+
+    Raises:
+      ValueError: If they are not of one shape, or of one class alone.
+    """
+    path = os.path.abspath(os.path.expanduser(path))
+    shapes = train.feature_shape, test.feature_shape
+    if shapes[0] != shapes[1]:
+      raise ValueError(f"`data_dir` must hold images of one shape, got {shapes} in {path}.")
+    num_classes = 1 + int(max(train.labels.max(), test.labels.max()))
+    if num_classes < 2:
+      raise ValueError(f"`data_dir` must hold two classes or more, got only label 0 in {path}.")
+    return cls(
+        name=name,
+        source=f"{len(train):,} + {len(test):,} images from {path}",
+        pool=train,
+        global_test=test,
+        global_test_source=f"the data's own {len(test):,} test images, with which no client trains",
+        num_classes=num_classes,
+    )
 
   def of_size(self, image_size: int) -> "ImagePool":
     """Returns the pool with images of so many pixels a side, each the mean of a square of pixels.

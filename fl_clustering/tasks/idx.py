@@ -52,34 +52,12 @@ def load(data_dir: str) -> examples_lib.ImagePool:
   transposed = set_name.startswith("emnist-")
   train = _read_examples(paths["train", "images"], paths["train", "labels"], transposed)
   test = _read_examples(paths["test", "images"], paths["test", "labels"], transposed)
-  if train.features.shape[1:] != test.features.shape[1:]:
-    raise _error(
-        paths["test", "images"],
-        f"hold images of {_size(train)} as the training images are",
-        _size(test),
-    )
-  num_classes = 1 + int(max(train.labels.max(), test.labels.max()))
-  if num_classes < 2:
-    raise _error(paths["train", "labels"], "hold labels of at least two classes", "only label 0")
-  folder = os.path.abspath(os.path.expanduser(data_dir))
-  files = set_name.rstrip("-") or "train and test"
-  return examples_lib.ImagePool(
-      name="idx",
-      source=f"{len(train):,} + {len(test):,} images from {folder} ({files} IDX files)",
-      pool=train,
-      global_test=test,
-      global_test_source=f"the folder's own {len(test):,} test images, with which no client trains",
-      num_classes=num_classes,
-  )
+  return examples_lib.ImagePool.of_files("idx", data_dir, train, test)
 
 
 def _error(path: str, rule: str, value: Any) -> ValueError:
   """Returns the ValueError for a file that breaks a rule."""
   return ValueError(f"`data_dir` must hold whole IDX files: {path} must {rule}, got {value}.")
-
-
-def _size(examples: examples_lib.Examples) -> str:
-  return "{}x{}".format(*examples.features.shape[1:3])
 
 
 def _find_files(data_dir: str) -> tuple[str, dict[tuple[str, str], str]]:

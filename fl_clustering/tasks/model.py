@@ -2,7 +2,7 @@
 
 `Model.logits` is a TensorFlow function of (parameters, inputs, dropout seed).  It keeps
 no state, so that it runs eagerly, in a `tf.function` and inside a TFF computation alike,
-and many models can share one graph.
+and many models can share one graph.  `Model.jax_logits` is one of JAX.
 """
 
 import dataclasses
@@ -47,11 +47,13 @@ class Model:
       shaped as in `parameter_shapes`; inputs of shape (batch, *input_shape), int32 for
       an `input_dtype` of int32 and else float32; an int32 tensor of shape (2,), or None
       for evaluation, without dropout.  Returns float32 of shape (batch, num_classes); a
-      batch may be empty.
+      batch may be empty.  None for a model that only JAX can compute.
+    jax_logits: The same in JAX, with a key of `jax.random` for the seed; None for a model that has
+      layers, or that only TensorFlow can compute.
     draw: Function of (parameter_shapes, rng) that returns what `initial_parameters` does.
     head: The names of the last layer's parameters; none where it is unknown.
-    layers: The layers of `networks.py` that it consists of; none for another model, which only
-      TensorFlow can compute.
+    layers: The layers of `networks.py` that it consists of, which the engine in JAX computes; none
+      for another model.
   """
 
   name: str
@@ -60,7 +62,8 @@ class Model:
   num_classes: int
   parameter_shapes: dict[str, tuple[int, ...]]
   uses_dropout: bool
-  logits: Callable[..., Any]
+  logits: Any
+  jax_logits: Any = None
   draw: Callable[..., list[np.ndarray]] = glorot_uniform
   head: tuple[str, ...] = ()
   layers: tuple[tuple[str, Any], ...] = ()

@@ -23,6 +23,7 @@ from fl_clustering.tasks import held_out as held_out_lib
 from fl_clustering.tasks import idx
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
+from fl_clustering.tasks import npz
 from fl_clustering.tasks import partition as partition_lib
 
 # A data set whose clients are given, not made.
@@ -35,8 +36,8 @@ _DEFAULT_PARTITION = "dirichlet"
 
 # What `data_dir` is, as a flag.
 DATA_DIR = (
-    "Folder of the clients' files (files), of the IDX files (idx), or TFF's cache folder (emnist; "
-    "default ~/.tff)."
+    "Folder of the clients' files (files) or of the IDX files (idx), the .npz file (npz), or TFF's "
+    "cache folder (emnist; default ~/.tff)."
 )
 
 
@@ -116,6 +117,9 @@ DATASETS = {
         own_clients="EMNIST, whose clients are its writers",
     ),
     "idx": DataSet(functools.partial(read_task, idx), "a folder of IDX files"),
+    "npz": DataSet(
+        functools.partial(read_task, npz), "an .npz file of images, such as Keras' or MedMNIST's"
+    ),
     "files": DataSet(
         files.load_task,
         "your own clients, a table for each",
@@ -151,7 +155,7 @@ class TaskOptions(options_lib.WithChoices):
       default_text="natural (by writer) for emnist, dirichlet for the rest",
   )
   image_size: int | None = options_lib.option(
-      int, "Images are averaged down to so many pixels a side (digits, idx).", None,
+      int, "Images are averaged down to so many pixels a side (digits, idx, npz).", None,
       rule=functools.partial(validate.integer, 1), default_text="as they are",
   )
   model: str = options_lib.option(
@@ -212,7 +216,7 @@ def load_task(
   """Returns the task asked for, and logs its warnings.
 
   Args:
-    data_dir: Where the data are: a folder, for `emnist` the cache folder or None for the usual one.
+    data_dir: Where the data are, as `DATA_DIR` says.
     held_out: What is held out of training.
     fold: Which examples of every client are for testing; None for a random share.
 

@@ -171,8 +171,10 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     """Returns the settings of a run on a task of the caller's own, which has data and model.
 
     Args:
-      **settings: Any other settings, by name.
+      **settings: Any other settings, by name; the usual engine is one that is installed and can
+        compute the model.
     """
+    settings = {"engine": engines.of_model(task.model), **settings}
     return cls(
         dataset=None, num_clients=len(task.clients) + len(task.new_clients),
         num_new_clients=len(task.new_clients), **settings,
@@ -252,10 +254,10 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     self._complete_options_of("personal")
     for name in self.personal:
       self.method_settings(name)  # It checks its own options.
-      if self.model is not None:
+      row = None if self.model is None else models.choose(self.model, **self.options_for("model"))
+      if row is not None and row.takes((28, 28, 1), "uint8"):
         # What layers it has does not depend on the examples.
-        built = models.choose(self.model, **self.options_for("model"))((28, 28, 1), 2, "uint8")
-        method_registry.PERSONAL[name].check_model(built)
+        method_registry.PERSONAL[name].check_model(row((28, 28, 1), 2, "uint8"))
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:

@@ -139,11 +139,6 @@ def blended_on_global_test(num_clusters: int) -> list[int]:
   return places.round().astype(int).tolist()
 
 
-def _rows_at(vectors: np.ndarray, places: list[int]) -> np.ndarray:
-  """Returns rows, in increasing order; the array itself if these are all, as it may be large."""
-  return vectors if len(places) == len(vectors) else vectors[places]
-
-
 def evaluate(
     engine: engine_lib.Engine, outcome: result_lib.Outcome, placement: method_lib.Placement | None,
     evaluated: np.ndarray, true_groups: np.ndarray | None = None, article_weights: bool = False,
@@ -161,10 +156,10 @@ def evaluate(
       there are validation data.
   """
   places, assignment = outcome.state.reported_clusters()
-  vectors = _rows_at(outcome.state.vectors, places)
-  best_accuracy = outcome.best_accuracy[places]
+  state, best_accuracy = outcome.state, outcome.best_accuracy[places]
+  # No copy of all models, which may be large.
+  vectors = state.vectors if len(places) == len(state.vectors) else state.vectors[places]
   validation, validation_accuracy = None, None
-  state = outcome.state
   validated = np.intersect1d(engine.validated, evaluated)
   if len(validated):
     validation, of_clusters = on_clients_and_clusters(

@@ -66,8 +66,9 @@ class AreasTest(absltest.TestCase):
       return dataset.points[:k]
 
     iris = league.load_dataset("iris")
+    row = league.methods_lib.Method("", method)
     self.enter_context(mock.patch.dict(
-        league.methods_lib.METHODS, {"lsh": method, "sklearn": method}
+        league.methods_lib.METHODS, dict.fromkeys(("lsh", "sklearn"), row)
     ))
     ours, other = (dict(league.losses(iris, name, 0, 0)) for name in ("lsh", "sklearn"))
 

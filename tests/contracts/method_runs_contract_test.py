@@ -89,7 +89,8 @@ class EveryEngineTest(parameterized.TestCase):
 
   @parameterized.parameters(*engines.ENGINES)
   def test_runs_every_method_and_control(self, engine):
-    task = held_out.hold_out(own_tasks.table_task("mlp", hidden_units="7,5"), 1, seed=1)
+    table = own_tasks.table_task("mlp", hidden_units="7,5")
+    task = held_out.HeldOut(num_new_clients=1).of_task(table, 1)
     result = _run(_config(
         task, engine=engine, personal=tuple(registry.PERSONAL), num_clusters=2, pretrain_rounds=1,
         cluster_rounds=1,

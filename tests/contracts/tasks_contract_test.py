@@ -235,7 +235,8 @@ def _make_pools(num_examples=1500, num_test=300):
   numbers = np.arange(num_examples + num_test)
   # Squares in turns, so that the two differ wherever one looks.
   squares = np.indices((4, 4)).sum(axis=0) % 2
-  one = np.kron(squares, np.full((3, 3), 255)).astype(np.uint8)[..., np.newaxis]
+  grey = np.kron(squares, np.full((3, 3), 255)).astype(np.uint8)
+  one = np.stack([grey, grey, 255 - grey], axis=-1)
   other = 255 - one
   pools = []
   for bit in (0, *(1 << np.arange(int(numbers[-1]).bit_length()))):
@@ -395,6 +396,7 @@ class DatasetContractTest(parameterized.TestCase):
     cls._options = {
         "emnist": {"data_dir": os.path.join(root, "emnist")},
         "idx": {"data_dir": os.path.join(root, "idx")},
+        "npz": {"data_dir": os.path.join(root, "npz")},
         "files": {
             "data_dir": os.path.join(root, "files"),
             "schema": schema_lib.strict(("a", "b", "y"), label="y"),
@@ -406,6 +408,10 @@ class DatasetContractTest(parameterized.TestCase):
     data_files.write_idx_files(
         cls._options["idx"]["data_dir"], data_files.idx_arrays(num_train=400, num_test=50)
     )
+    np.savez(
+        os.path.join(cls._options["npz"]["data_dir"], "photos.npz"), **data_files.photo_arrays()
+    )
+    cls._options["npz"]["data_dir"] += "/photos.npz"
     for i in range(5):
       rows = "".join(f"{row},{row * i % 7},{row % 3}\n" for row in range(20))
       with open(os.path.join(root, "files", f"{i}.csv"), "w", encoding="utf-8") as file:

@@ -10,6 +10,7 @@ from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
+from scipy import special
 from sklearn import metrics as sklearn_metrics
 
 from clustering_basics import randomness
@@ -49,6 +50,27 @@ def _of_the_engine(task, **settings):
   accuracies = {name: metrics.accuracy(one.clients) for name, one in found.methods.items()}
   accuracies["pretrain"] = metrics.accuracy(found.pretrain.clients)
   return accuracies, found
+
+
+class StepsTest(absltest.TestCase):
+
+  def test_the_gradient_is_the_slope_of_the_loss(self):
+    rng = np.random.default_rng(0)
+    model = example.initial_model(rng).astype(np.float64)
+    images, labels = rng.random((6, 28, 28, 1)), rng.integers(10, size=6)
+
+    def loss(model):
+      outputs = example.logits(model, images)
+      return np.mean(special.logsumexp(outputs, axis=1) - outputs[np.arange(6), labels])
+
+    gradient = example.loss_gradient(model, images, labels)
+    start = 0
+    for end in example.ENDS:  # Of one array of parameters after the other.
+      way = np.zeros_like(model)
+      way[start:end] = 1e-6 * rng.normal(size=end - start)
+      slope = (loss(model + way) - loss(model - way)) / 2
+      np.testing.assert_allclose(way @ gradient, slope, rtol=1e-4)
+      start = end
 
 
 class RoundsTest(absltest.TestCase):

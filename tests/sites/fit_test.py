@@ -17,6 +17,7 @@ from experiment_shell import launch
 from experiment_shell import program
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
+from experiment_shell import tidy_tables
 from experiments.site_kmeans import __main__ as site_kmeans
 from experiments.site_kmeans import fit as fit_lib
 from fl_clustering import load_model
@@ -136,7 +137,7 @@ class FitTest(parameterized.TestCase):
     np.testing.assert_array_equal(
         model.model.assign(sites.rows["east"]), one.predict({"east": views["east"]})["east"]
     )
-    scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
+    scores = tidy_tables.read(finished, "results.csv").set_index("metric")["value"]
     self.assertEqual(
         [scores[name] for name in ("objective", "weight of view0", "weight of view1")],
         [one.objective_, *one.view_weights_],
@@ -186,14 +187,15 @@ class FitTest(parameterized.TestCase):
     before = sites.spent()
     finished = _fit(sites, resume=True, epsilon=1.0)
 
-    scores = {row["metric"]: row["value"] for row in finished.rows("results.csv", ())}
+    scores = tidy_tables.read(finished, "results.csv").set_index("metric")["value"]
     for name, spent in sites.spent().items():
       self.assertGreater(before[name], 0)
       self.assertAlmostEqual((spent - before[name]) / scores["mu_spent"] ** 2, 1)
     load_model.load_model(finished.path)
     # What the report says left a site is what left it in the fit that is reported.
     num_exchanges = len(sites.sent) // len(sites.by_name)
-    self.assertLen(finished.rows("exchanges.csv", ()), 3 * num_exchanges)  # Three numbers of each.
+    exchanges = tidy_tables.read(finished, "exchanges.csv")
+    self.assertLen(exchanges, 3 * num_exchanges)  # Three numbers of each.
 
   @parameterized.parameters(
       (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.tables.encode: what a private run knows of rows beforehand."""
+"""Tests for fl_clustering.tables.encode."""
 
 import itertools
 import math
@@ -55,6 +55,53 @@ class NormBoundsTest(parameterized.TestCase):
   def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
     schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
     np.testing.assert_allclose(encode.ranges(schema), [60, 4, 1, 1, 1, 1])
+
+
+class EncodeTest(parameterized.TestCase):
+
+  _SCHEMA = schema_lib.Schema((
+      schema_lib.Field("x"), schema_lib.Field("c", "string", enum=("v", "u")),
+      schema_lib.Field("n", "integer", minimum=0, maximum=10), schema_lib.Field("b", "boolean"),
+      schema_lib.Field("y", "string"),
+  ), label="y")
+  _TABLE = pd.DataFrame({
+      "y": ["10", "9", "ill"], "b": [1.0, 0.0, np.nan], "n": [0.0, 10.0, np.nan],
+      "x": [3.0, np.nan, 5.0], "c": ["u", None, "v"],
+  })
+  _FEATURES = np.array(
+      [[3, 0, 1, 0, 1], [np.nan, np.nan, np.nan, 10, 0], [5, 1, 0, np.nan, np.nan]]
+  )
+
+  def test_features(self):
+    np.testing.assert_array_equal(encode.numbers(self._TABLE, self._SCHEMA), self._FEATURES)
+    self.assertLen(self._SCHEMA.feature_names, 5)
+
+  def test_positions(self):
+    names = ("9", "10", "ill")
+    np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
+
+  @parameterized.parameters(False, True)
+  def test_scaling_is_that_of_all_rows_together(self, standardize):
+    blocks = [self._FEATURES[:1], self._FEATURES[1:]]
+    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=standardize)
+    means = np.nanmean(self._FEATURES, axis=0)
+    filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
+    expected = filled
+    if standardize:
+      expected = (filled - means) / filled.std(axis=0)
+      expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
+    np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
+
+  def test_constant_features_become_zero(self):
+    blocks = [np.full((7, 5), 0.1)]
+    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=True)
+    np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
+
+  def test_a_feature_without_a_value_is_named(self):
+    with self.assertRaisesRegex(ValueError, "c=u"):
+      encode.scaling_over(
+          lambda: [self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA, standardize=False
+      )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 import numpy as np
+from sklearn import datasets
 
 from fl_clustering.tasks import emnist
 
@@ -45,6 +46,26 @@ def write_idx_files(folder, arrays, prefix="", compress=False):
     with (gzip.open if compress else open)(paths[key], "wb") as file:
       file.write(idx_bytes(arrays[key]))
   return paths
+
+
+def photo_arrays(num_train=400, num_test=50, size=16):
+  """Returns pieces of the two photos that scikit-learn has, as Keras names arrays.
+
+  The label says of which half of which photo, of four, an image is a piece.
+  """
+  pieces = []
+  for photo in datasets.load_sample_images().images:
+    for half in np.array_split(photo, 2):
+      places = np.ndindex(half.shape[0] // size, half.shape[1] // size)
+      pieces.append([half[y * size :, x * size :][:size, :size] for y, x in places])
+  number = num_train + num_test
+  chosen = np.random.default_rng(0).permutation(len(pieces[0]))[: -(-number // 4)]
+  images = np.array(pieces)[:, chosen].swapaxes(0, 1).reshape(-1, size, size, 3)[:number]
+  labels = (np.arange(number) % 4).astype(np.uint8)
+  return {
+      "x_train": images[:num_train], "y_train": labels[:num_train],
+      "x_test": images[num_train:], "y_test": labels[num_train:],
+  }
 
 
 def writer_examples(num_writers=6, num_train=8, num_test=3, seed=0):

@@ -138,16 +138,18 @@ class IdxTest(parameterized.TestCase):
     self._assert_refuses(path)
 
   @parameterized.named_parameters(
-      ("counts", "train labels", {"train labels": lambda labels: labels[:-3]}),
-      ("sizes", "test images", {"test images": lambda images: images[:, :20]}),
-      ("no_images", "train images", dict.fromkeys(data_files.IDX_NAMES, lambda array: array[:0])),
-      ("one_class", "train labels",
-       dict.fromkeys(("train labels", "test labels"), np.zeros_like)),
+      ("counts", data_files.IDX_NAMES["train labels"],
+       {"train labels": lambda labels: labels[:-3]}),
+      ("sizes", "(20, 28, 1)", {"test images": lambda images: images[:, :20]}),
+      ("no_images", data_files.IDX_NAMES["train images"],
+       dict.fromkeys(data_files.IDX_NAMES, lambda array: array[:0])),
+      ("one_class", "only label 0", dict.fromkeys(("train labels", "test labels"), np.zeros_like)),
   )
-  def test_refuses_arrays_that_disagree(self, key, changes):
+  def test_refuses_arrays_that_disagree(self, shown, changes):
     for name, change in changes.items():
       self._arrays[name] = change(self._arrays[name])
-    self._assert_refuses(self._write()[key])
+    self._write()
+    self._assert_refuses(shown)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ class Engine(engine.Engine):
     Raises:
       ValueError: For a model that only TensorFlow can compute.
     """
-    if not model.layers:
+    if not model.layers and model.jax_logits is None:
       raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
     validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
     super().__init__(

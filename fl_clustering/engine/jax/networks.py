@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import jax
 from jax import lax
@@ -98,12 +98,14 @@ def logits(
     model: model_lib.Model, parameters: Sequence[jax.Array], inputs: jax.Array,
     key: jax.Array | None = None, is_alone: bool = False,
 ) -> jax.Array:
-  """Returns the logits that `Model.logits` computes with TensorFlow, for a model with `layers`.
+  """Returns a model's logits: its `jax_logits`, or those that `layers` give in TensorFlow, too.
 
   Args:
     key: Of the random numbers of dropout, or None for evaluation, without dropout.
     is_alone: Whether no other model is beside it, and no gradients are asked for.
   """
+  if model.jax_logits is not None:
+    return model.jax_logits(parameters, inputs, key)
   hidden, pairs = inputs.astype(jnp.float32), zip(parameters[::2], parameters[1::2])
   num_dropouts = 0
   for (kind, size), following in zip(model.layers, (*model.layers[1:], None)):
@@ -133,8 +135,27 @@ def losses(outputs: jax.Array, labels: jax.Array) -> jax.Array:
   return -jnp.sum(jax.nn.log_softmax(outputs) * own, axis=-1)
 
 
+def _kept(model: model_lib.Model, num_examples: int) -> int:
+  """Returns how many numbers a user's model keeps of examples for its gradient, and of its own."""
+  key = jax.random.PRNGKey(0)
+
+  def forward(parameters: list[jax.Array], inputs: jax.Array) -> Any:
+    return jax.vjp(lambda own: model.jax_logits(own, inputs, key), parameters)
+
+  shapes = jax.eval_shape(
+      forward, [jax.ShapeDtypeStruct(one, jnp.float32) for one in model.parameter_shapes.values()],
+      jax.ShapeDtypeStruct(
+          (num_examples, *model.input_shape),
+          jnp.int32 if model.input_dtype == "int32" else jnp.float32,
+      ),
+  )
+  return sum(math.prod(one.shape) for one in jax.tree_util.tree_leaves(shapes))
+
+
 def numbers_per_example(model: model_lib.Model) -> int:
   """Returns about how many numbers an example takes on its way through a model."""
+  if model.jax_logits is not None:
+    return _kept(model, 2) - _kept(model, 1)
   total, shape = math.prod(model.input_shape), model.input_shape
   for kind, size in model.layers:
     if kind == "conv":

@@ -25,6 +25,8 @@ _SETTINGS = {
     # The same random numbers whether one device draws them or several.
     "threefry_partitionable": True,
     "legacy_prng_key": "allow",
+    # A user's own model leaves the precision of its products open.
+    "default_matmul_precision": "float32",
     "numpy_dtype_promotion": "standard",
     "numpy_rank_promotion": "allow",
     "transfer_guard": "allow",

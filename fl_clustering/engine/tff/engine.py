@@ -13,6 +13,7 @@ from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
+from clustering_basics import validate
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine.tff import alone_training
@@ -59,7 +60,12 @@ class Engine(engine.Engine):
       local_training: How a client trains.
       seed: The run's seed, from which each local training gets its random numbers.
       schedule: The run's rounds.
+
+    Raises:
+      ValueError: For a model that only JAX can compute.
     """
+    if task.model.logits is None:
+      raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
     self.files = client_files.write_client_files(task, data_dir)
     super().__init__(
         task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,

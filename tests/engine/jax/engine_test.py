@@ -409,9 +409,13 @@ class OwnNumbersTest(parameterized.TestCase):
     with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, client 'b'"):
       engine.train_alone(alone, [participation.Round(2, letters.clients("a"), 1)])
 
-  def test_a_model_that_only_tensorflow_computes_is_refused(self):
-    with self.assertRaisesRegex(ValueError, "`engine`"):
+  def test_a_model_that_only_the_other_engine_computes_is_refused(self):
+    with self.assertRaisesRegex(ValueError, "^`engine` must be tff"):
       _of_jax(own_tasks.keras_table_task())
+    task = own_tasks.table_task()
+    of_jax = dataclasses.replace(task.model, logits=None)
+    with self.assertRaisesRegex(ValueError, "^`engine` must be jax"):
+      _of_tff(dataclasses.replace(task, model=of_jax))
 
   def test_more_rows_of_clients_than_fit_on_a_device_are_refused(self):
     features, labels = np.zeros((2, 4, 4, 1), np.uint8), np.zeros(2, np.uint8)

@@ -91,7 +91,7 @@ class FolderTest(parameterized.TestCase):
         self._write(site, "labels", "kind", labels[:size])
 
   def _load(self, num_clusters=None, **options):
-    return data.load_folder(self.folder, views.strict(self.folder, **options), num_clusters)
+    return data.load_folder(self.folder, views.strict(self.folder, True, **options), num_clusters)
 
   def _refused(self, where):
     return self.assertRaisesRegex(ValueError, where)
@@ -129,7 +129,7 @@ class FolderTest(parameterized.TestCase):
   @parameterized.parameters(
       ("b", "y", "w", [1, 2, 3], "b.*y.csv"), ("b", "z", "w", [1, 2], "'b'"),
       ("b", "y", "w", [1, "?"], "b.*y.csv, line 3, column 'w'"),
-      ("b", "y", "u", [1, 2], "b.*y.csv, line 1, column 'w'"),
+      ("b", "y", "u", [1, 2], "b.*y.csv, line 1, column 'u'"),
       ("b", "labels", "kind", [1, 2], "'b'"), ("b", "x", "u,v", [], "'b'|b.*csv"),
       ("b", "y", "w", [-3, -3], "data_dir.*'y'"),  # It is the same everywhere.
   )
@@ -152,7 +152,7 @@ class FolderTest(parameterized.TestCase):
 
   def test_schemas(self):
     self._write_sites()
-    schemas = views.strict(self.folder, exclude=["v"])
+    schemas = views.strict(self.folder, True, exclude=["v"])
     self.assertEqual({view: one.feature_names for view, one in schemas.items()},
                      {"x": ("u",), "y": ("w",)})
     self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
@@ -166,14 +166,14 @@ class FolderTest(parameterized.TestCase):
         views.from_json(document)
     for options, name in (({"exclude": ["t"]}, "exclude"), ({"key": "t"}, "row_key")):
       with self._refused(name):
-        views.strict(self.folder, **options)
+        views.strict(self.folder, True, **options)
 
   @parameterized.parameters(".csv", ".npz")
   def test_missing_cells_of_any_file_become_means_over_all_clients(self, kind):
     self._write_sites()
     self._write("a", "y", "x0", [-3] * 3)
     self._write("b", "y", "x0", ['""', -8])
-    document = views.to_json(views.strict(self.folder))
+    document = views.to_json(views.strict(self.folder, True))
     for resource in document["resources"]:
       resource["schema"]["missing"] = "mean"
     if kind == ".npz":

@@ -44,7 +44,7 @@ class MethodsTest(absltest.TestCase):
   def test_rounding_of_a_constant_column_is_not_scaled_up(self):
     # NumPy finds a deviation of 1e-14.
     view = np.stack([np.full(3000, 0.1), np.arange(3000.0)], axis=1)
-    standardised = methods._standardised(view)  # pylint: disable=protected-access
+    standardised = methods.Problem({"view": view}, None, {}, 2, 0, {}).standardised("view")
     np.testing.assert_allclose(standardised.std(axis=0), [0, 1], atol=1e-9)
 
   def test_local_scores_are_weighted_by_size(self):
