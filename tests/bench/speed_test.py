@@ -58,9 +58,12 @@ class SpeedTest(absltest.TestCase):
       in_process.run_main(speed.main, "--only=peers")
 
   @nightly.only
-  def test_every_group_runs(self):
+  def test_groups_run(self):
+    # The others install an environment.
+    groups = [group for group in speed._GROUPS if group not in ("jax", "first_run")]
     printed = in_process.run_main(
-        speed.main, "--model=cnn_small", "--launches=1", "--repetitions=1"
+        speed.main, f"--only={','.join(groups)}", "--model=cnn_small", "--launches=1",
+        "--repetitions=1",
     )
 
     for case in ("FedAvg round", "federated k-means", "private k-means, refine", "LSH tree"):
