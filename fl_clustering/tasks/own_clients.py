@@ -49,10 +49,10 @@ def task_from_arrays(
       `seed` into training and test data, or to `((x_train, y_train), (x_test, y_test))`.
       `x` has the shape (num_examples, ...), alike for all clients: uint8 images of shape
       (num_examples, height, width, channels), which the model gets in [0, 1], or numbers,
-      which it gets as float32, or as int32 if it is a Keras model of that.  Data frames must have
+      which it gets as float32, or as int32 if it is a model of that.  Data frames must have
       the same columns in the same order.  `y` are
       integers >= 0 of shape (num_examples,).
-    model: A name in `models.MODELS`, or a `model.Model`, such as `keras_model` returns.
+    model: A name in `models.MODELS`, or a `model.Model`, such as `jax_model` returns.
     test_share: The share of each client's examples that is test data, in (0, 1).
     validation_share: The share of each client's training examples, in [0, 1), by which a run makes
       its choices and on which it does not train.  Clients with fewer than 20 have none.

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.jax import networks
 from fl_clustering.tasks import models
@@ -36,7 +37,7 @@ class OwnModelTest(absltest.TestCase):
     task = own_clients.task_from_arrays({
         name: (rng.normal(size=(size, 6)), rng.integers(3, size=size))
         for name, size in zip("abc", (12, 30, 45))
-    }, own_model.jax_model(_init, _apply, (6,)))
+    }, own_model.jax_model(_init, _apply, (6,), head=lambda parameters: parameters[2:]))
     of_layers = models.build("mlp", (6,), 3, "float32", hidden_units="7")
     of_layers = dataclasses.replace(
         of_layers, layers=(("dropout", 0.2), *of_layers.layers), uses_dropout=True
@@ -46,11 +47,16 @@ class OwnModelTest(absltest.TestCase):
         for _ in range(2)
     ])
     round_, found = participation.Round(1, np.arange(3), 3), []
+    how = personalization.Personalization(pull=0.1, head_epochs=1)
     for model in (task.model, of_layers):
       engine = jax_engine.engine_of_task(dataclasses.replace(task, model=model), 20, 0.1, seed=3)
       trained, _ = engine.train(vectors, [np.array([0, 1]), np.array([1, 2])], round_)
-      losses = engine.losses(trained, engine.clients)
-      found.append((trained, losses, *engine.confusions(trained, [engine.clients] * 2)))
+      personal, _, _ = engine.train_own(vectors.copy(), np.array([2, 0]), round_, trained[0], how)
+      found.append((
+          trained, personal, engine.losses(trained, engine.clients),
+          engine.moments(trained[0], engine.clients, by_label=True),
+          *engine.confusions(trained, [engine.clients] * 2),
+      ))
     self.assertGreater(np.abs(found[0][0] - vectors).max(), 1e-2)
     for own, expected in zip(*found, strict=True):
       np.testing.assert_allclose(own, expected, atol=1e-6)
