@@ -160,7 +160,9 @@ def _private(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]
   }
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the report; those of exact numbers are empty of a private run."""
   is_private = document["config"]["epsilon"] is not None
   found = (_private if is_private else _exact)(tidy, document)

@@ -149,7 +149,9 @@ def _headline(missed: pd.DataFrame) -> pd.DataFrame:
   return own.assign(verdict=["some" if count else "none" for count in own["exceeded"]])
 
 
-def summarise(tidy: frames.Frames, document: Mapping[str, Any]) -> frames.Frames:
+def summarise(
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
+) -> frames.Frames:
   """Returns the frames of the report; they are empty for figures that were not chosen."""
   settings = document["config"]
   measured = _measured(tidy[tidy_experiment.RESULTS])
