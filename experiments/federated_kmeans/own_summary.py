@@ -101,7 +101,7 @@ def _headline(scores: pd.DataFrame, best: int, num_rows: int) -> dict[str, Any]:
   return row
 
 
-def _exact(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]:
+def _exact(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
   settings, of_clients = document["config"], document["inputs"][NUM_ROWS]
   scores = _scores(tidy[tidy_experiment.RESULTS])
   best, num_rows = int(scores[SILHOUETTE].idxmax()), sum(of_clients.values())
@@ -139,7 +139,7 @@ def _exact(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]:
   }
 
 
-def _private(tidy: frames.Frames, document: Mapping[str, Any]) -> dict[str, Any]:
+def _private(tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]) -> dict[str, Any]:
   settings, clients = document["config"], document["inputs"]["clients"]
   stated = tidy[GUARANTEE].set_index("name")["value"]
   centroids = tidy[fitted_rows.CENTROIDS]
