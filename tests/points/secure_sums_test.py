@@ -72,7 +72,10 @@ def _in_steps(clients):
 
 
 class BothWaysTest(parameterized.TestCase):
-  """The contract of `secure_sums.ClientPoints`: the same bits in this process and through TFF."""
+  """The contract of `secure_sums.ClientPoints`: the same bits in this process and through TFF.
+
+  Multi-view k-means, whose sums have kernels, computes in NumPy alone.
+  """
 
   @classmethod
   def setUpClass(cls):
@@ -91,7 +94,7 @@ class BothWaysTest(parameterized.TestCase):
     np.testing.assert_array_equal(in_process, through_tff)
 
   @parameterized.parameters(
-      *((name, None) for name in _queries()), ("excesses", _LIMITS),
+      *((name, None) for name in _queries() if "kernels" not in name), ("excesses", _LIMITS),
       ("clipped", {name: _LIMITS[name] for name in ("residual_sums", "counts")}),
   )
   def test_every_kind_of_query(self, name, limits):
