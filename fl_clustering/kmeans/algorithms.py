@@ -79,14 +79,10 @@ class Search:
     return randomness.generator(self.config.seed, purpose, round_num)
 
   def drawn(self, purpose: str, restart: int) -> np.ndarray:
-    """Returns centroids (K, d) from the standard normal distribution, which no point decides.
-
-    In constant columns, which the scaling drops, they are where the points are.
-    """
+    """Returns centroids (K, d) from the standard normal distribution, which no point decides."""
     rng = randomness.generator(self.config.seed, purpose, restart)
-    varies = self.rounds.clients.scaling.factor > 0
-    drawn = rng.standard_normal((self.config.n_clusters, len(varies)))
-    return np.where(varies, drawn, 0.0).astype(np.float32)
+    shape = self.config.n_clusters, self.rounds.clients.num_columns
+    return rng.standard_normal(shape).astype(np.float32)
 
   def gather(
       self, work: local_work.Work, restart: int, round_num: int
