@@ -49,6 +49,8 @@ def _blocks(points: np.ndarray) -> Iterator[np.ndarray]:
 
 def squared_distances(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
   """Returns the squared distances (n, K) of points to centroids; none is below zero."""
+  # Those that were sent are float32, in which their squares would be too coarse.
+  centroids = centroids.astype(np.float64)
   distances = points @ (-2 * centroids.T)
   distances += (points**2).sum(axis=1)[:, np.newaxis]
   distances += (centroids**2).sum(axis=1)

@@ -42,22 +42,26 @@ class Rounds:
   def _points(self, client_id: Any) -> np.ndarray:
     return self.clients.scaling.apply(self.clients.by_id[client_id])
 
-  def _total(self, answer: Callable[[np.ndarray], Sequence[Any]]) -> list[np.ndarray]:
-    """Returns the sums over the clients of their answers."""
+  def _total(
+      self, answer: Callable[[np.ndarray, np.ndarray], Sequence[Any]], centroids: np.ndarray
+  ) -> list[np.ndarray]:
+    """Returns the sums over the clients of their answers, given points and centroids."""
+    # Drawn ones may be anywhere in a column that the scaling drops.
+    centroids = np.where(self.clients.scaling.factor > 0, centroids, 0.0)
     totals: list[Any] = []
     for client_id in self.clients.by_id:
-      message = list(map(_sent, answer(self._points(client_id))))
+      message = list(map(_sent, answer(self._points(client_id), centroids)))
       totals = [sum(parts) for parts in zip(totals, message)] if totals else message
     return totals
 
   def sums(self, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
     """Returns the `local_work.lloyd_sums` over all clients."""
-    sums, counts, inertia = self._total(lambda points: local_work.lloyd_sums(points, centroids))
+    sums, counts, inertia = self._total(local_work.lloyd_sums, centroids)
     return sums, counts, float(inertia)
 
   def scores(self, centroids: np.ndarray) -> tuple[np.ndarray, float, float]:
     """Returns the `local_work.scores` over all clients."""
-    counts, *rest = self._total(lambda points: local_work.scores(points, centroids))
+    counts, *rest = self._total(local_work.scores, centroids)
     inertia, silhouettes = map(float, rest)
     return counts, inertia, silhouettes
 

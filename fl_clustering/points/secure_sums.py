@@ -62,7 +62,8 @@ class Scaling:
 
   def undo(self, points: np.ndarray) -> np.ndarray:
     """Returns scaled points (n, d) in the data's units, float64."""
-    factor = np.where(self.factor > 0, self.factor, 1.0)
+    # A center that no point has moved may be anywhere in a dropped column.
+    factor = np.where(self.factor > 0, self.factor, np.inf)
     return np.asarray(points, np.float64) / factor + self.shift
 
 

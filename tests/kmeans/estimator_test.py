@@ -157,6 +157,14 @@ class FederatedKMeansTest(parameterized.TestCase):
     again = FederatedKMeans(3, standardize=standardize).fit(points[::-1])
     np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
 
+  @parameterized.product(algorithm=("tff_minibatch", "lloyd", "kfed"), standardize=(False, True))
+  def test_no_center_leaves_a_constant_column(self, algorithm, standardize):
+    # One column alone; and rows so few that centers are left where they started.
+    points = np.stack([[0.0, 1e-3, 2.5e-3, 5e-3], np.full(4, 0.25)], axis=1)
+    model = FederatedKMeans(4, algorithm, standardize=standardize).fit(points)
+    np.testing.assert_array_equal(model.cluster_centers_[:, 1], 0.25)
+    self.assertAlmostEqual(model.inertia_, -model.score(points), delta=1e-6)
+
   def test_rounds_of_fkm_are_those_of_numpy(self):
     clients = numpy_reference.sample_clients(noise=2.0)
     model = FederatedKMeans(

@@ -53,6 +53,13 @@ class SumsAndScoresTest(parameterized.TestCase):
     points = _rng().standard_normal((50, 3)) * 1e-8 + 1e3
     self.assertGreaterEqual(local_work.squared_distances(points, points).min(), 0)
 
+  def test_centroids_that_were_sent_are_as_exact_as_points(self):
+    centroids = _rng().standard_normal((4, 20)).astype(np.float32)
+    points = centroids[0] + 1e-4 * _rng(1).standard_normal((50, 20))
+    _, distances = numpy_reference.nearest(points, centroids.astype(np.float64))
+    _, _, inertia = local_work.lloyd_sums(points, centroids)
+    self.assertAlmostEqual(inertia / distances.sum(), 1, places=6)
+
 
 class FromScratchTest(parameterized.TestCase):
 

@@ -2,7 +2,8 @@
 
 A loop over blocks of one size keeps the memory flat, and one compiled program serves any number of
 clients.  Each core of a CPU computes a block at a time.  Results are the same to the last bit on
-one device with one size of blocks, on any number of cores.
+one device with one size of blocks, however many are computed at a time; but on another number of
+cores, XLA may add up a long product in another order, as in the gradient of a convolution.
 """
 
 from __future__ import annotations

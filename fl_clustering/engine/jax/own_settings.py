@@ -1,7 +1,8 @@
 """JAX's settings while this engine computes, whatever the user's program or environment has set.
 
 They hold for the call and its thread alone: what others compute by JAX keeps the user's.  Only the
-cache of programs is that of all threads while a call lasts.
+cache of programs, and what JAX 0.4.13 has no context manager for, are those of all threads while any
+call lasts.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 from typing import Any, Iterator
 
 import jax
@@ -41,6 +43,11 @@ _SETTINGS_OF_CACHE = {
     "raise_persistent_cache_errors": False,
 }
 _FOLDER_OF_CACHE = "compilation_cache_dir"
+
+
+_lock = threading.Lock()
+_calls = 0  # Under way, in any thread.
+_after_last = contextlib.ExitStack()
 
 
 @contextlib.contextmanager
@@ -76,15 +83,35 @@ def _cached() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _of_all_threads(settings: dict[str, Any]) -> Iterator[None]:
+  """Returns the context of the cache and of JAX's flags, from the first call to the last's end."""
+  global _calls
+  with _lock:
+    if not _calls:
+      for name, value in settings.items():
+        _after_last.enter_context(_updated(name, value))
+      _after_last.enter_context(_cached())
+    _calls += 1
+  try:
+    yield
+  finally:
+    with _lock:
+      _calls -= 1
+      if not _calls:
+        _after_last.close()
+
+
+@contextlib.contextmanager
 def own() -> Iterator[None]:
   """Returns the context, also a decorator, in which the engine computes."""
   with contextlib.ExitStack() as stack:
+    flags = {}
     for name, value in _SETTINGS.items():
       # JAX 0.4.13, which is the one beside TFF, has them elsewhere, or only as a flag, or not.
       manager = getattr(jax, name, getattr(jax.experimental, name, None))
       if manager is not None:
         stack.enter_context(manager(value))
       elif hasattr(jax.config, f"jax_{name}"):
-        stack.enter_context(_updated(name, value))
-    stack.enter_context(_cached())
+        flags[name] = value
+    stack.enter_context(_of_all_threads(flags))
     yield

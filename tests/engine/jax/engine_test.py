@@ -340,7 +340,7 @@ class OwnNumbersTest(parameterized.TestCase):
     together, _ = _of_jax(task, 20).train_each(vectors[[1, 0, 2]], letters.clients("dba"), _ROUND)
     np.testing.assert_allclose(together[1], alone[0], atol=1e-7)
 
-  def test_any_number_of_cores_gives_the_same_bits(self):
+  def test_any_number_of_blocks_at_a_time_gives_the_same_bits(self):
     task = _task("mlp")
     vectors, found = _vectors(task), []
     for cores in (1, 3):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from unittest import mock
 
 from absl.testing import absltest
@@ -61,6 +62,33 @@ class OwnSettingsTest(absltest.TestCase):
       np.testing.assert_array_equal(one, other)
     for name, value in _USERS.items():
       self.assertEqual(getattr(jax.config, name), value)
+
+  def test_a_call_that_another_outlives_leaves_it_its_settings(self):
+    names = [
+        name for name in ("jax_compilation_cache_dir", "jax_threefry_partitionable")
+        if hasattr(jax.config, name)
+    ]
+    begun, ends, late = threading.Event(), threading.Event(), []
+
+    def found():
+      return [getattr(jax.config, name) for name in names]
+
+    def longer():
+      with own_settings.own():
+        begun.set()
+        ends.wait()
+        late.extend(found())
+
+    before, thread = found(), threading.Thread(target=longer)
+    with own_settings.own():
+      during = found()
+      thread.start()
+      begun.wait()
+    ends.set()
+    thread.join()
+    self.assertEqual(late, during)
+    self.assertEqual(found(), before)
+
 
 
 _COMPILED = """
