@@ -97,6 +97,8 @@ def _start(init: Callable[[Any], Any], key: Any) -> Any:
   kinds = [str(getattr(one, "dtype", type(one).__name__)) for one in leaves]
   if set(kinds) != {"float32"}:
     raise validate.error("init", "return a pytree of float32 arrays", sorted(set(kinds)))
+  if not all(np.isfinite(one).all() for one in leaves):
+    raise validate.error("init", "return finite numbers", "others")
   if not all(map(np.array_equal, leaves, jax.tree_util.tree_leaves(init(key)))):
     raise validate.error("init", "return the same parameters for the same key", "others")
   return parameters

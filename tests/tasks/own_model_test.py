@@ -77,6 +77,7 @@ class OwnModelTest(parameterized.TestCase):
       ("init", "int32", {"init": lambda key: [jnp.zeros(3), jnp.zeros(3, jnp.int32)]}),
       ("init", "function", {"init": lambda key: [jnp.zeros(3), lambda: 0]}),
       ("init", "float32", {"init": lambda key: {}}),
+      ("init", "finite", {"init": lambda key: [jnp.full(3, jnp.nan)]}),
       ("init", "same key", {"init": lambda key: [np.random.random(3).astype(np.float32)]}),
       ("apply", "alone", {"apply": lambda *of: (_apply(*of), {})}),
       ("apply", "classes", {"apply": lambda *of: _apply(*of)[:, :1]}),
