@@ -188,7 +188,9 @@ class LightInstallTest(parameterized.TestCase):
 
   @_is_elsewhere
   def test_papers_of_federated_kmeans(self):
-    self._run("experiments.federated_kmeans", "--figures=regular", "--num_seeds=1", "--output_dir=out")
+    self._run(
+        "experiments.federated_kmeans", "--figures=regular", "--num_seeds=1", "--output_dir=out"
+    )
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
   @_is_elsewhere

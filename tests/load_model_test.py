@@ -28,7 +28,8 @@ def _model():
           secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])), np.ones(2),
       ),
       saved.SavedTables(
-          {schema.NO_VIEW: schema.strict(features)}, encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
+          {schema.NO_VIEW: schema.strict(features)},
+          encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2)),
       ),
   )
 

@@ -85,7 +85,7 @@ def _examples(
     raise _error(
         path,
         f"hold {of_images} of uint8 and of shape (n, height, width) or (n, height, width, "
-        "channels), without zeros", f"{images.dtype} of shape {images.shape}",
+        "channels), none of these 0", f"{images.dtype} of shape {images.shape}",
     )
   if labels.dtype.kind not in "iu" or labels.shape not in (images.shape[:1], (len(images), 1)):
     raise _error(

@@ -1,4 +1,4 @@
-"""A model of the user's own in JAX as a `model.Model`: of Flax, Equinox, Keras 3 or plain functions.
+"""A user's own model in JAX as a `model.Model`: of Flax, Equinox, Keras 3 or plain functions.
 
 The engine in JAX computes it.  A model for TFF is one of `keras_model.py`: each of the two files
 needs its library.

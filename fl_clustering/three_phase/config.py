@@ -305,7 +305,8 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     """Returns the settings that phase 1 follows from, a dict for JSON."""
     others = {
         "methods", "controls", "personal", "article_weights", "cluster_rounds", "control_repeats",
-        "method_repeats", "target_accuracy", *self.of_choices["methods"], *self.of_choices["personal"],
+        "method_repeats", "target_accuracy",
+        *self.of_choices["methods"], *self.of_choices["personal"],
     }
     return {name: value for name, value in self.to_json().items() if name not in others}
 

@@ -258,7 +258,8 @@ class FederatedKMeansTest(_PrivateTest):
     saved = load_model.SavedKMeans(
         model._result.model,  # pylint: disable=protected-access
         saved_lib.SavedTables(
-            {schema.NO_VIEW: schema.strict(features)}, encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2))
+            {schema.NO_VIEW: schema.strict(features)},
+            encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2)),
         ),
     )
     folder = self.create_tempdir().full_path
