@@ -65,7 +65,7 @@ SITE_JOB: Mapping[str, Any] = _JOBS["config_fed_client.json"]
 # are those to begin and to end the one job; the submitter's role comes from the server.  A job's
 # process reaches the one that started it by a port on the loopback, where both show certificates,
 # too: otherwise any account of the machine could give orders in the server's name.
-LOCKED: Mapping[str, Any] = _policy("site", "both")
+LOCKED: Mapping[str, Any] = _policy("client", "both")
 
 
 def _at_server(workspace: str) -> dict[str, Any]:
