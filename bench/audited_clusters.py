@@ -31,10 +31,10 @@ from bench import noise_residuals
 from bench import watched_clusters
 from clustering_basics import randomness
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.private_clusters import client_messages
+from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
-from fl_clustering.private_clusters import point_files
+from fl_clustering.engine.tff import point_files
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 

@@ -43,7 +43,7 @@ from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.multiview import server_step
 from fl_clustering.points import secure_sums
-from fl_clustering.private_clusters import point_files
+from fl_clustering.engine.tff import point_files
 
 _SEED = 1
 

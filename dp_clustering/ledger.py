@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
@@ -40,12 +40,29 @@ class Release:
       add shares of it and more of them do than must.
     mu: The cost in Gaussian differential privacy, sensitivity / std; `inf` without
       noise.
+    parallel: Releases with the same text here, if there is any, are about different points: each
+      point is in one of them, at most, and which one is public.  So they cost together what the
+      dearest of them does.
   """
 
   name: str
   sensitivity: float
   std: float
   mu: float
+  parallel: str = ""
+
+
+def _charged(releases: Sequence[Release]) -> tuple[Release, ...]:
+  dearest: dict[Any, Release] = {}
+  for place, release in enumerate(releases):
+    before = dearest.setdefault(release.parallel or place, release)
+    if release.mu > before.mu:
+      dearest[release.parallel] = release
+  return tuple(dearest.values())
+
+
+def _added_up(releases: Sequence[Release]) -> float:
+  return math.hypot(*(release.mu for release in _charged(releases)))
 
 
 def _check_release(release: Release) -> None:
@@ -91,9 +108,14 @@ class Ledger:
     return tuple(self._releases)
 
   @property
+  def charged(self) -> tuple[Release, ...]:
+    """The releases whose costs add up: of those in parallel, the dearest."""
+    return _charged(self._releases)
+
+  @property
   def mu_spent(self) -> float:
     """The root of the sum of squares of mu so far; it may depend on noisy outputs."""
-    return math.hypot(*(release.mu for release in self._releases))
+    return _added_up(self._releases)
 
   @property
   def mu_left(self) -> float:
@@ -122,13 +144,16 @@ class Ledger:
 
     return dp_accounting.GaussianDpEvent(1 / self.mu if self._noise_is_private else 0.0)
 
-  def record(self, name: str, mu: float, sensitivity: float, std: float) -> None:
+  def record(
+      self, name: str, mu: float, sensitivity: float, std: float, parallel: str = ""
+  ) -> None:
     """Enters a release before it is made.
 
     Args:
       mu: Its cost, sensitivity / std; `inf` without noise.
       sensitivity: Largest L2 change of the value when one point is added or removed.
       std: Standard deviation of the noise, in the unit of the sensitivity.
+      parallel: As of `Release`.
 
     Raises:
       PrivacyBudgetExceeded: If the budget is not enough; nothing is entered then.
@@ -136,9 +161,9 @@ class Ledger:
     """
     if self._is_frozen:
       raise RuntimeError(f"The ledger is closed; {name!r} can't be released.")
-    release = Release(name, sensitivity, std, mu)
+    release = Release(name, sensitivity, std, mu, parallel)
     _check_release(release)
-    total = math.hypot(self.mu_spent, mu)
+    total = _added_up((*self._releases, release))
     if total > self.mu * (1 + _SLACK):
       raise PrivacyBudgetExceeded(
           f"{name!r} would raise the total to mu = {total:.9g}, above the budget of mu = "
@@ -157,7 +182,7 @@ class Ledger:
 
     releases = dp_accounting.ComposedDpEvent([
         dp_accounting.GaussianDpEvent(release.std / release.sensitivity)
-        for release in self._releases
+        for release in self.charged
     ])
     privacy_calculator.verify(releases, self.epsilon, self.delta)
     self._is_frozen = True

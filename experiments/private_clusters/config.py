@@ -8,6 +8,7 @@ import math
 
 from clustering_basics import options
 from clustering_basics import validate
+from fl_clustering.engine import engines
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tasks import registry as task_registry
@@ -37,8 +38,13 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       float, "The budget's delta; below 1 / number of clients.", 1e-5,
       rule=functools.partial(validate.between, 0, 1),
   )
-  rounds: int = options.option(
-      int, "Rounds of training; every client takes part in each.", 25, rule=_AT_LEAST_ONE
+  rounds: int = options.option(int, "Rounds of training.", 25, rule=_AT_LEAST_ONE)
+  clients_per_round: int | None = options.option(
+      int,
+      "How many clients take part in a round, about. They take turns, so that each takes part in "
+      "as many rounds, and pays for these alone. --rounds must be a multiple of the rounds in which "
+      "every client takes part once.",
+      None, default_text="all", rule=_AT_LEAST_ONE,
   )
   local_steps: int = options.option(
       int, "A client's gradient steps in a round, each on all of its examples.", 3,
@@ -57,6 +63,11 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       int, "With --trust=none, how many clients' shares of the noise count.", None,
       default_text="all",
   )
+  engine: str = options.option(
+      str, "What trains the clients' models. " + options.listed(engines.ENGINES), None,
+      values=engines.ENGINES,
+      default_text="tff; jax where TensorFlow Federated is not installed",
+  )
   simulation: bool | None = options.option(
       bool,
       "Whether the clients are played for an experiment. Then methods without privacy run beside "
@@ -65,12 +76,19 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       "that takes clients' own tables and their schema.",
       None, default_text="no with --dataset=files, else yes",
   )
+  evaluated_clients: int | None = options.option(
+      int,
+      "Of a simulation: on how many clients' data the models are evaluated at the end, drawn at "
+      "random once.",
+      None, default_text="all", rule=_AT_LEAST_ONE,
+  )
   num_seeds: int = options.option(
       int, "How often a simulation is repeated, with other data and noise.", 1, rule=_AT_LEAST_ONE
   )
 
   def __post_init__(self) -> None:
     self._set("epsilon", tuple(map(float, self.epsilon)))
+    self._set("engine", self.engine or engines.usual())
     self._check_data()
     super().__post_init__()
     if not self.simulation:
@@ -79,6 +97,10 @@ class PrivateClustersConfig(task_registry.TaskOptions):
           raise validate.error(
               name, "be one without `simulation`, as budgets add up", getattr(self, name)
           )
+      if self.evaluated_clients is not None:
+        raise validate.error(
+            "evaluated_clients", "be left out without `simulation`", self.evaluated_clients
+        )
     for epsilon in self.epsilon:
       self.settings(epsilon)
 
@@ -111,5 +133,5 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       trust, min_clients = privacy_lib.SERVER, None  # There is no noise to be shared.
     return plan_lib.PrivateClusters(
         self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
-        self.rounds, trust, min_clients, self.local_steps, self.learning_rate,
+        self.rounds, self.clients_per_round, trust, min_clients, self.local_steps, self.learning_rate,
     )

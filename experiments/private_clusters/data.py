@@ -14,11 +14,13 @@ import numpy as np
 from clustering_basics import validate
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
+from fl_clustering.engine import engines
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
-from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
+from fl_clustering.tasks import pooled_examples
 from fl_clustering.tasks import private_clients
 from fl_clustering.tasks import registry as task_registry
 
@@ -28,17 +30,13 @@ class Clients:
   """The clients of a run.
 
   Attributes:
-    train: Their examples for training by client id; a client of tables may have none.
-    test: Those for testing.
-    true_groups: The numbers of the clients' true groups, int64; None if unknown.
+    data: Their examples for training and testing; a client of tables may have none.
     source: What the data are, in a line; public.
     identity: What `config.json` says of the data, and what a resumed run must find again.  Of
       tables, it is nothing that depends on rows.
   """
 
-  train: Mapping[str, examples_lib.Examples]
-  test: Mapping[str, examples_lib.Examples]
-  true_groups: np.ndarray | None
+  data: federated_task.PooledClients
   model: model_lib.Model
   source: str
   identity: Mapping[str, Any]
@@ -58,13 +56,17 @@ def _load_tables(
       config.model, schema.feature_shape, len(schema.classes), "float32",
       **config.options_for("model"),
   )
-  if config.simulation and not any(len(train[name]) and len(test[name]) for name in train):
+  clients = federated_task.PooledClients(
+      tuple(train), pooled_examples.PooledExamples.of_examples(list(train.values())),
+      pooled_examples.PooledExamples.of_examples(list(test.values())),
+  )
+  if config.simulation and not (clients.train.counts * clients.test.counts).any():
     raise ValueError(
         "`data_dir` must hold a client with rows for training and for testing in a simulation, "
         f"got none in {data_dir!r}."
     )
   return Clients(
-      train, test, None, model,
+      clients, model,
       f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
       f"{schema.label}) of the clients' own tables",
       {
@@ -87,11 +89,8 @@ def load(
   if config.schema is not None:
     return _load_tables(config, data_dir, seed)
   task = task_registry.load_task(dataclasses.replace(config, seed=seed), data_dir)
-  clients = tuple(task.clients)
   return Clients(
-      {client.client_id: client.train for client in clients},
-      {client.client_id: client.test for client in clients},
-      task.true_groups, task.model, f"{task.source}, {task.partition}",
+      task.clients, task.model, f"{task.source}, {task.partition}",
       {
           "name": task.name,
           "source": task.source,
@@ -112,10 +111,17 @@ def inputs(
   Raises:
     ValueError: As `load`, or if the settings don't fit the number of clients.
   """
+  engines.check_installed(config.engine)
   load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
   clients = load_seed(config.seed)
-  num_clients, num_parameters = len(clients.train), clients.model.num_parameters
+  num_clients, num_parameters = len(clients.data), clients.model.num_parameters
   config.settings(config.epsilon[0]).check_clients(num_clients)
+  with_examples = np.count_nonzero(clients.data.train.counts * clients.data.test.counts)
+  if (config.evaluated_clients or 0) > with_examples:
+    raise validate.error(
+        "evaluated_clients", f"be at most the {with_examples} clients with examples",
+        config.evaluated_clients,
+    )
   numbers = {
       epsilon: config.settings(epsilon).planning_number(num_parameters, num_clients)
       for epsilon in config.epsilon

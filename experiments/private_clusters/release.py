@@ -9,7 +9,6 @@ import dataclasses
 import math
 import os
 import shutil
-import tempfile
 from typing import Any, Mapping
 
 import numpy as np
@@ -29,8 +28,9 @@ from experiments.private_clusters import data
 from experiments.private_clusters import figures
 from experiments.private_clusters import released
 from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
+from fl_clustering.engine import bounded_sums
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import releases as releases_lib
@@ -38,19 +38,19 @@ from fl_clustering.private_clusters import training
 
 # The folder that may be published, and the models in it.
 FOLDER, MODELS = "released", "models.npz"
-VERSIONS_OF = ("numpy", "tensorflow", "tensorflow-federated", "dp-accounting")
+VERSIONS_OF = ("numpy", "tensorflow", "tensorflow-federated", "jax", "dp-accounting")
 # What of `config.json` may be published: not the clients and their folder.
 _PUBLIC = ("experiment", "config", "charged", "warnings")
 
 
 def train(
-    settings: plan_lib.PrivateClusters, clients: data.Clients, seed: int,
+    settings: plan_lib.PrivateClusters, sums: bounded_sums.BoundedSums, seed: int,
     releases: releases_lib.Releases,
 ) -> tuple[list[training.State], fitting.Report]:
   """Trains with a progress bar over the rounds.
 
   Args:
-    seed, releases: As of `fitting.Run`.
+    sums, seed, releases: As of `fitting.Run`.
 
   Returns:
     The states before every round and after the last, without their models but for the last; and
@@ -60,20 +60,17 @@ def train(
     launch.InputError: If the noise of such a budget can't be drawn, or the journal not be used.
   """
   states: list[training.State] = []
-  # Elsewhere than what is written of the run, as these are the clients' examples.
-  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
-    files = client_files.write_examples(clients.train, clients.test, folder)
-    run = fitting.Run(settings, clients.model, files, folder, seed, releases)
-    try:
-      with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
-        for state, public in run.states():
-          if states:
-            bar.update()
-            states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
-          states.append(state)
-        return states, run.report(public)
-    except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
-      raise launch.InputError(str(e)) from e
+  run = fitting.Run(settings, sums, seed, releases)
+  try:
+    with tqdm.tqdm(total=settings.rounds, unit="round", leave=False) as bar:
+      for state, public in run.states():
+        if states:
+          bar.update()
+          states[-1] = dataclasses.replace(states[-1], vectors=np.zeros((0, 0), np.float32))
+        states.append(state)
+      return states, run.report(public)
+  except (releases_lib.UnusableJournal, privacy_lib.BudgetOutOfRange) as e:
+    raise launch.InputError(str(e)) from e
 
 
 def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
@@ -88,8 +85,10 @@ def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
     )
     if not releases.is_private:
       raise validate.error("epsilon", "be finite for what is released", settings.epsilon)
-  with launch.run_errors(run.folder, runtime.WorkerLost):
-    states, report = train(settings, clients, config.seed, releases)
+  with launch.run_errors(run.folder, runtime.WorkerLost), clients_lib.opened(
+      config.engine, settings, clients.model, clients.data
+  ) as sums:
+    states, report = train(settings, sums, config.seed, releases)
   os.makedirs(folder, exist_ok=True)
   arrays, start = {}, 0
   for name, shape in clients.model.parameter_shapes.items():
@@ -98,7 +97,7 @@ def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
     start = end
   atomic_file.write_arrays(os.path.join(folder, MODELS), arrays)
   return {
-      **released.guarantee_rows(settings, clients.model.num_parameters, len(clients.train)),
+      **released.guarantee_rows(settings, clients.model.num_parameters, len(clients.data)),
       released.LEDGER: released.ledger_rows(releases.ledger, releases.lost),
       released.CLUSTERS: released.report_rows(report),
       released.ROUNDS: released.round_rows(states),

@@ -30,6 +30,8 @@ TIDY: Mapping[str, Mapping[str, Any]] = {
     RESULTS: {}, BUDGET: {"part": str}, LEDGER: {"release": str}, CLUSTERS: {"cluster": str},
     ROUNDS: {"round": int, "line": str},
 }
+# A release of `LEDGER`: what all cost together.
+TOTAL = "all together"
 # Metrics of `ROUNDS`, and a line of the first.
 SIZE, NORM, REVIVAL = "clients, noisy", "clip norm", "revival"
 # An accuracy whose noise has a larger standard deviation is unknown.
@@ -78,11 +80,13 @@ def guarantee_rows(
     settings: plan_lib.PrivateClusters, num_parameters: int, num_clients: int
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the rows of `RESULTS` and `BUDGET`, which are known before the run."""
-  mu = settings.budget.total
+  budget = settings.budget(num_clients)
+  mu = budget.total
   results = {
       "num_clients": num_clients,
       "num_parameters": num_parameters,
       "planning_number": settings.planning_number(num_parameters, num_clients),
+      "own_rounds": budget.own_rounds,
       "mu": mu,
       "detected": _detected(mu),
       "replaced_epsilon": privacy_calculator.gaussian_epsilon(2 * mu, settings.delta),
@@ -91,7 +95,7 @@ def guarantee_rows(
       RESULTS: [{"metric": name, "value": value} for name, value in results.items()],
       BUDGET: [
           {"part": part, "metric": "share", "value": share}
-          for part, share in settings.budget.shares.items()
+          for part, share in budget.shares.items()
       ],
   }
 
@@ -109,7 +113,7 @@ def ledger_rows(ledger: ledger_lib.Ledger, lost: Sequence[str]) -> list[dict[str
           ("sensitivity", one.sensitivity), ("std", one.std), ("mu", one.mu),
           ("answered", int(one.name not in lost)),
       )
-  ]
+  ] + [{"release": TOTAL, "metric": "mu", "value": ledger.mu_spent}]
 
 
 def clusters(rows: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +134,6 @@ def summarise(
   }
   values["least"] = settings["min_clients"] or values["num_clients"]
   ledger = frames.wide(tidy[LEDGER], ["release"])
-  total = {"release": "all together", "mu": math.hypot(*ledger["mu"])}
   is_lost = ledger["answered"] == 0
   texts = {**_GUARANTEE, "trust": _TRUSTED[settings["trust"]]}
   return {
@@ -144,9 +147,7 @@ def summarise(
       ]),
       CLUSTERS: clusters(tidy[CLUSTERS]),
       BUDGET: frames.wide(tidy[BUDGET], ["part"]),
-      LEDGER: pd.concat([
-          ledger.assign(answered=is_lost.map({True: "no", False: "yes"})), pd.DataFrame([total]),
-      ]),
+      LEDGER: ledger.assign(answered=ledger["answered"].map({0: "no", 1: "yes"})),
       ROUNDS: tidy[ROUNDS],
   }
 
@@ -168,7 +169,8 @@ _GUARANTEE = {
     "alarms, finds at most {detected:.1%} of the clients whose data were (mu = {mu:.3g}).",
     "noise": f"It was {noise.SecureNoise.description}. A secure sum must hide the single messages.",
     "training": "{model} with {num_parameters:,.0f} parameters, by {num_clients:,.0f} clients in "
-    "{num_clusters} clusters and {rounds} rounds; planning number {planning_number:.2f}",
+    "{num_clusters} clusters and {rounds} rounds, of which each took part in {own_rounds:.0f}; "
+    "planning number {planning_number:.2f}",
 }
 # Who sees what without noise.
 _TRUSTED = {

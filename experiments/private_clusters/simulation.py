@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from clustering_basics import agreement
+from clustering_basics import randomness
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
@@ -22,12 +22,9 @@ from experiments.private_clusters import release
 from experiments.private_clusters import released
 from experiments.private_clusters import summary
 from fl_clustering import runtime
-from fl_clustering.engine.tff import client_sketches
-from fl_clustering.engine.tff import client_update
-from fl_clustering.private_clusters import client_messages
-from fl_clustering.private_clusters import plan as plan_lib
+from fl_clustering.engine import bounded_sums
+from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import releases as releases_lib
-from fl_clustering.tasks import model as model_lib
 
 # The methods that have one model, and those without noise.
 _ONE_MODEL = (summary.FEDAVG, summary.DP_FEDAVG)
@@ -48,36 +45,9 @@ def cells(config: config_lib.PrivateClustersConfig, load: Any = None) -> list[di
   ]
 
 
-def _client_scores(model: model_lib.Model, settings: plan_lib.PrivateClusters) -> Any:
-  """Returns a function of models (K, P) and a client's arrays: slot, accuracy, and finetuned."""
-  features = tf.TensorSpec((None, *model.input_shape), model.input_dtype)
-  labels = tf.TensorSpec((None,), tf.int32)
-  vectors = tf.TensorSpec((settings.num_clusters, model.num_parameters), tf.float32)
-
-  @tf.function(input_signature=[vectors, features, labels, features, labels])
-  def scores(
-      vectors: tf.Tensor, train: tf.Tensor, train_labels: tf.Tensor, test: tf.Tensor,
-      test_labels: tf.Tensor,
-  ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    examples = client_update.model_inputs(train), train_labels
-    tests = client_update.model_inputs(test), test_labels
-    slot = client_messages.least_loss(model, vectors, examples)
-    vector = vectors[slot]
-    weights = tf.fill(tf.shape(train_labels), 1 / tf.cast(tf.size(train_labels), tf.float32))
-    tuned = vector + client_sketches.descended(
-        model, vector, examples, weights, _FINETUNING_STEPS, settings.learning_rate,
-        own_labels=False,
-    )
-    return (
-        slot, client_messages.accuracy(model, vector, tests),
-        client_messages.accuracy(model, tuned, tests),
-    )
-
-  return scores
-
-
 def _scores(
-    clients: data.Clients, settings: plan_lib.PrivateClusters, vectors: np.ndarray
+    config: config_lib.PrivateClustersConfig, clients: data.Clients,
+    sums: bounded_sums.BoundedSums, vectors: np.ndarray,
 ) -> dict[str, float]:
   """Returns what models, float32 of shape (K, P), are worth to clients with both kinds of data.
 
@@ -85,22 +55,18 @@ def _scores(
   are not known, or there is one model.  Accuracies are means over the clients of that of their
   model on their test data, and of the same after each client has gone on training it on its own.
   """
-  of_client = _client_scores(clients.model, settings)
-  found = []
-  for parts in zip(clients.train.values(), clients.test.values()):
-    if not all(map(len, parts)):
-      continue
-    arrays: list[np.ndarray] = []
-    for part in parts:
-      arrays += [part.features, part.labels.astype(np.int32)]
-    found.append([float(value) for value in of_client(vectors, *arrays)])
-  slots, accuracies, tuned = np.array(found).T
+  evaluated = np.flatnonzero(clients.data.train.counts * clients.data.test.counts)
+  if config.evaluated_clients is not None:
+    rng = randomness.generator(config.seed, "evaluated clients")
+    evaluated = np.sort(rng.choice(evaluated, config.evaluated_clients, replace=False))
+  found = sums.scores(vectors, evaluated, _FINETUNING_STEPS)
   scores = {
-      summary.ACCURACY: float(accuracies.mean()), summary.FINETUNED: float(tuned.mean()),
+      summary.ACCURACY: float(found.accuracies.mean()),
+      summary.FINETUNED: float(found.finetuned.mean()),
   }
-  if clients.true_groups is not None and settings.num_clusters > 1:
-    truth = clients.true_groups
-    scores[summary.ARI] = float(agreement.adjusted_rand_index(slots.astype(int), truth))
+  if clients.data.groups is not None and len(vectors) > 1:
+    truth = clients.data.groups[evaluated]
+    scores[summary.ARI] = float(agreement.adjusted_rand_index(found.slots.astype(int), truth))
   return scores
 
 
@@ -110,13 +76,13 @@ def _measure(
   """Returns the scores of a training, and of one with noise what it would release."""
   settings = run.config.settings(epsilon, 1 if method in _ONE_MODEL else None)
   clients = run.data(seed)
-  states, report = release.train(
-      settings, clients, seed, releases_lib.Releases(settings.epsilon, settings.delta, seed)
-  )
-  scores = _scores(clients, settings, states[-1].vectors)
+  releases = releases_lib.Releases(settings.epsilon, settings.delta, seed)
+  with clients_lib.opened(run.config.engine, settings, clients.model, clients.data) as sums:
+    states, report = release.train(settings, sums, seed, releases)
+    scores = _scores(run.config, clients, sums, states[-1].vectors)
   if settings.is_private:
     scores[summary.PLANNING_NUMBER] = settings.planning_number(
-        clients.model.num_parameters, len(clients.train)
+        clients.model.num_parameters, len(clients.data)
     )
   return {
       tidy_experiment.RESULTS: [

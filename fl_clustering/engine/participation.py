@@ -147,6 +147,26 @@ def participants(
   return np.sort(rng.choice(num_clients, clients_per_round, replace=False))
 
 
+def pass_rounds(num_clients: int, clients_per_round: int | None) -> int:
+  """Returns in how many rounds of `round_robin` every client takes part once."""
+  return 1 if clients_per_round is None else -(-num_clients // clients_per_round)
+
+
+def round_robin(
+    seed: int, num_clients: int, clients_per_round: int | None, number: int
+) -> np.ndarray:
+  """Returns the clients of a round, counted from 0, as an increasing array.
+
+  Pass after pass, all clients are shuffled and dealt out to rounds of `clients_per_round` or, where
+  these don't come out even, one or a few fewer.  So every client takes part in one round of each
+  pass.  The schedule follows from public numbers alone.
+  """
+  length = pass_rounds(num_clients, clients_per_round)
+  rng = randomness.generator(seed, "round robin", number // length)
+  shuffled = rng.permutation(num_clients) if length > 1 else np.arange(num_clients)
+  return np.sort(np.array_split(shuffled, length)[number % length])
+
+
 def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
   """Returns the clients on whose data a run evaluates models, as an increasing array."""
   if config.evaluated_clients is None:

@@ -7,6 +7,8 @@ root mean square.  A public random projection, which each engine draws its own w
 short, and its norm 1.
 """
 
+import numpy as np
+
 SIZE = 256
 # Of the probe.
 STEPS = 20
@@ -16,3 +18,10 @@ FAR_BELOW = -1e9
 PROJECTION_SEED = (20, 23)
 # A shorter update has no direction.
 LEAST_NORM = 1e-12
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+  """Returns vectors (n, d) of norm 1, float64; zeros for one that is not finite or too short."""
+  wide = np.where(np.isfinite(vectors).all(axis=1, keepdims=True), vectors, 0).astype(np.float64)
+  norms = np.linalg.norm(wide, axis=1, keepdims=True)
+  return np.where(norms > LEAST_NORM, wide / np.maximum(norms, LEAST_NORM), 0.0)

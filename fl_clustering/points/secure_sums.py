@@ -6,7 +6,7 @@ CCS 2017).  Here it is simulated, in one of two ways that give the same bits:
 
   - `PointArrays`: this process plays the clients and the server, without TFF.  It holds all points
     and adds up with NumPy.  No message is sent, and nothing hides a client's answer from it.
-  - `private_clusters.point_files.PointFiles`: the clients are TFF's, and so is the secure modular
+  - `engine.tff.point_files.PointFiles`: the clients are TFF's, and so is the secure modular
     sum, which one machine that plays the server and the clients can only simulate.
 
 In both, every client answers by itself: the integers, the modulus and the noise are real; the
@@ -102,7 +102,11 @@ class Question(abc.ABC):
     """
 
   def limited(self, xp: types.ModuleType, totals: Any, sent: Mapping[str, Any]) -> Any:
-    """Returns the answer of a client whose points add up to these totals, int64 of `shape`."""
+    """Returns the answer of a client whose points add up to these totals, int64 of `shape`.
+
+    In NumPy there may be many clients: axes before those of `shape`.  Rows of zeros may be left
+    out, as they change nothing.
+    """
     del xp, sent
     return totals
 
@@ -178,6 +182,33 @@ class PointArrays(ClientPoints):
     return question.limited(np, totals, sent)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class SinglePoints(ClientPoints):
+  """Clients with one point each, whose sums this process adds up for many of them at a time.
+
+  Questions must let every point be in one group, as `Totals` does.
+
+  Attributes:
+    by_id: The points, of shape (num_clients, d): a client is its row.
+  """
+
+  by_id: Any
+
+  def total(
+      self, question: Question, sent: Mapping[str, Any],
+      shares: Iterable[np.ndarray] | None = None,
+  ) -> np.ndarray:
+    total = sum(() if shares is None else shares, np.zeros(question.shape(self.num_columns), np.int64))
+    for start in range(0, self.num_clients, BLOCK_ROWS):
+      block = self.scaling.apply(self.by_id[start : start + BLOCK_ROWS])
+      if question.is_of_integers:
+        np.rint(block, out=block)
+      groups, values = question.contributions(np, block, sent)
+      messages = question.limited(np, values.astype(np.int64)[:, np.newaxis], sent)[:, 0]
+      total += sum_query.grouped_sums(groups, len(total), messages.astype(np.float64))
+    return signed(np, total % MODULUS)
+
+
 class _PointsInFiles(collections.abc.Mapping):
   """Points by client id, each in a file that is opened when the client is asked for."""
 
@@ -215,12 +246,14 @@ def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> Poi
 
 
 def _norm(xp: types.ModuleType, values: Any) -> Any:
-  """Returns the norm of an array, added up in an order that is the same in every library."""
-  squares = xp.reshape(values * values, (-1,))
-  while squares.shape[0] > 1:
-    half = squares.shape[0] // 2
-    squares = xp.concatenate([squares[:half] + squares[half : 2 * half], squares[2 * half :]])
-  return xp.sqrt(squares[0])
+  """Returns the norms over the last two axes, added up in an order that all libraries share."""
+  squares = xp.reshape(values * values, (*values.shape[:-2], -1))
+  while squares.shape[-1] > 1:
+    half = squares.shape[-1] // 2
+    squares = xp.concatenate(
+        [squares[..., :half] + squares[..., half : 2 * half], squares[..., 2 * half :]], axis=-1
+    )
+  return xp.sqrt(squares)[..., np.newaxis]
 
 
 def within_limits(xp: types.ModuleType, totals: Any, limits: Any) -> Any:
@@ -232,7 +265,7 @@ def within_limits(xp: types.ModuleType, totals: Any, limits: Any) -> Any:
   the sum over the clients by its own result and nothing else.
 
   Args:
-    totals: Integers, int64 of shape (num_groups, width).
+    totals: Integers, int64 of shape (..., num_groups, width).
     limits: Positive float64 of shape (width,).
   """
   values = xp.asarray(totals, np.float64)

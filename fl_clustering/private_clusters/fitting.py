@@ -13,36 +13,24 @@ The server sees sums of bounded integers alone, and all that is released of them
 
 from __future__ import annotations
 
-import collections
-import copy
 import dataclasses
-import functools
 import math
-import os
-from typing import Any, Iterator, Mapping, TYPE_CHECKING
+from typing import Iterator, TYPE_CHECKING
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_federated as tff
 
 from clustering_basics import randomness
+from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import participation
 from fl_clustering.engine import sketch
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.private_clusters import client_messages
 from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.private_clusters import training
 
 if TYPE_CHECKING:
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.private_clusters import releases as releases_lib
-  from fl_clustering.tasks import model as model_lib
-
-_CLIENT_TYPE = tff.StructWithPythonType(
-    [("train", np.str_), ("test", np.str_), ("sketch", np.str_)], collections.OrderedDict
-)
-_NUM_NORMS = len(training.NORM_BINS) + 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,183 +71,83 @@ class Report:
     )
 
 
-class Questions:
-  """The TFF computations of a run, but for those of its grouping."""
-
-  def __init__(
-      self, model: model_lib.Model, num_slots: int, local_steps: int, learning_rate: float
-  ) -> None:
-    self._model = model
-    self._num_slots = num_slots
-    self._local_steps = local_steps
-    self._learning_rate = learning_rate
-    self.public_type = tff.StructWithPythonType(
-        [
-            ("vectors", tff.TensorType(np.float32, [num_slots, model.num_parameters])),
-            ("is_locked", np.bool_),
-            ("centers", tff.TensorType(np.float64, [num_slots, sketch.SIZE])),
-            ("clip_norm", np.float64),
-        ],
-        collections.OrderedDict,
-    )
-    self.round_size = num_slots * (model.num_parameters + 1) + 1
-
-  def _examples(self, path: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    return client_messages.read(self._model, path)
-
-  def _update(self, public: Any, client: Any, examples: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    slot = client_messages.slot_of(self._model, public, client["sketch"], examples)
-    update = client_messages.update_of(
-        self._model, public["vectors"][slot], examples, self._local_steps, self._learning_rate,
-        own_labels=self._num_slots > 1,
-    )
-    return update, slot
-
-  @functools.cached_property
-  def norms(self) -> Any:
-    """Asks how many updates have which norm."""
-
-    def message(public: Any, client: Any) -> tf.Tensor:
-      examples = self._examples(client["train"])
-      return client_messages.or_zeros(
-          lambda: client_messages.norm_message(self._update(public, client, examples)[0]),
-          _NUM_NORMS,
-          examples,
-      )
-
-    return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
-
-  @functools.cached_property
-  def round_(self) -> Any:
-    """Asks for a round of training."""
-
-    def message(public: Any, client: Any) -> tf.Tensor:
-      examples = self._examples(client["train"])
-
-      def found() -> tf.Tensor:
-        update, slot = self._update(public, client, examples)
-        return client_messages.round_message(
-            update, slot, self._num_slots, public["clip_norm"]
-        )
-
-      return client_messages.or_zeros(found, self.round_size, examples)
-
-    return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
-
-  @functools.cached_property
-  def report(self) -> Any:
-    """Asks for the clusters' numbers of clients and their accuracy."""
-
-    def message(public: Any, client: Any) -> tf.Tensor:
-      train, test = self._examples(client["train"]), self._examples(client["test"])
-
-      def found() -> tf.Tensor:
-        slot = client_messages.slot_of(self._model, public, client["sketch"], train)
-        return client_messages.report_message(self._model, public["vectors"], slot, test)
-
-      return client_messages.or_zeros(found, 2 * self._num_slots, train, test)
-
-    return slot_sums.build_question(self.public_type, _CLIENT_TYPE, tf.function(message))
-
-
-# Runs on the same model share them, such as those of a sweep over epsilon: TFF takes seconds to
-# trace and to compile them.
-build_questions = functools.lru_cache(maxsize=8)(Questions)
-
-
 class Run:
   """The server of one run."""
 
   def __init__(
-      self, settings: plan_lib.PrivateClusters, model: model_lib.Model,
-      files: client_files.ClientFiles, folder: str, seed: int, releases: releases_lib.Releases,
+      self, settings: plan_lib.PrivateClusters, sums: bounded_sums.BoundedSums, seed: int,
+      releases: releases_lib.Releases,
   ) -> None:
     """Makes a run.
 
     Args:
-      files: The clients' files, of which those for training and testing are read.
-      folder: An existing folder for the files that clients keep to themselves.
-      seed: Of public random numbers: the first model, directions, and starts of k-means.
+      sums: The clients, which compute as the settings say.
+      seed: Of public random numbers: the first model, directions, starts of k-means, and who
+        takes part in which round.
       releases: With the budget of `settings`.
 
     Raises:
-      ValueError: If there are fewer clients than `num_clusters` or `min_clients`.
+      ValueError: If there are fewer clients than `num_clusters`, `clients_per_round` or
+        `min_clients`, or the rounds are no whole passes over them.
     """
-    settings.check_clients(len(files.train))
+    settings.check_clients(sums.num_clients)
     self._settings = settings
-    self._model = model
-    self._budget = settings.budget
+    self._sums = sums
+    self._budget = settings.budget(sums.num_clients)
     self._seed = seed
     self._releases = releases
-    self.questions = build_questions(
-        model, settings.num_clusters, settings.local_steps, settings.learning_rate
+    self._door = slot_sums.Door(sums, releases, settings)
+
+  def _clients(self, number: int) -> np.ndarray:
+    """Returns who takes part in a round, counted from 0."""
+    return participation.round_robin(
+        self._seed, self._sums.num_clients, self._settings.clients_per_round, number
     )
-    folder = os.path.abspath(folder)
-    clients = {
-        client_id: collections.OrderedDict(
-            train=files.train[index].path, test=files.test[index].path,
-            sketch=os.fsencode(os.path.join(folder, f"client_{index:05d}.sketch")),
-        )
-        for index, client_id in enumerate(files.client_ids)
-    }
-    self.clients = list(clients.values())
-    self._grouping = grouping.Grouping(settings, model, _CLIENT_TYPE, clients)
-    self._door = self._new_door()
 
-  def _new_door(self) -> slot_sums.Door:
-    settings = self._settings
-    return slot_sums.Door(self.clients, self._releases, settings.trust, settings.min_clients)
-
-  def with_releases(self, releases: releases_lib.Releases) -> Run:
-    """Returns the run with other books, for example with those of an interrupted run."""
-    other = copy.copy(self)
-    other._releases = releases
-    other._door = other._new_door()
-    return other
-
-  def _public(self, state: training.State, centers: np.ndarray) -> dict[str, Any]:
+  def _public(self, state: training.State, centers: np.ndarray) -> bounded_sums.Public:
     """Returns what clients are told in the round after a state, and in the report."""
     is_locked = state.round_num < min(training.LOCKED_ROUNDS, self._settings.rounds)
-    return collections.OrderedDict(
-        vectors=state.vectors, is_locked=np.bool_(is_locked), centers=centers,
-        clip_norm=np.float64(state.clip_norm),
-    )
+    return bounded_sums.Public(state.vectors, is_locked, centers, state.clip_norm)
 
   def _first_model(self) -> np.ndarray:
     """Returns the model that all start from, of shape (P,)."""
-    if len(self._model.parameter_shapes) == 2:
+    model = self._sums.model
+    if len(model.parameter_shapes) == 2:
       # One layer: its loss is convex, and what is random in a start would only be noise.
-      return np.zeros(self._model.num_parameters, np.float32)
-    parameters = self._model.initial_parameters(
-        randomness.generator(self._seed, "initial_parameters")
-    )
+      return np.zeros(model.num_parameters, np.float32)
+    parameters = model.initial_parameters(randomness.generator(self._seed, "initial_parameters"))
     return np.concatenate([parameter.ravel() for parameter in parameters])
 
-  def _first_clip_norm(self, public: Mapping[str, Any]) -> float:
+  def _first_clip_norm(self, public: bounded_sums.Public) -> float:
     counts = self._door.ask(
-        "histogram of norms", self.questions.norms, public, _NUM_NORMS, 1.0, self._budget.norms
+        "histogram of norms", bounded_sums.NORM, public, self._clients(0), self._budget.norms
     )
     if counts is None:
-      return float(public["clip_norm"])
+      return public.clip_norm
     if self._settings.is_private:
       return training.first_clip_norm(counts)
     return training.unclipping_norm(counts)
 
-  def _round(self, number: int, public: Mapping[str, Any]) -> training.RoundSums | None:
-    """Returns what a round releases; None if that was lost."""
+  def _round(self, state: training.State, public: bounded_sums.Public) -> training.State:
+    """Returns the state after one more round."""
+    settings, number = self._settings, state.round_num
+    clients = self._clients(number)
+    pass_rounds = participation.pass_rounds(self._sums.num_clients, settings.clients_per_round)
     found = self._door.ask(
-        f"round {number}", self.questions.round_, public, self.questions.round_size,
-        training.message_norm(), self._budget.round_,
+        f"round {number + 1}", bounded_sums.ROUND, public, clients, self._budget.round_,
+        parallel=f"pass {number // pass_rounds + 1}" if pass_rounds > 1 else "",
     )
     if found is None:
-      return None
-    slots = found[:-1].reshape(self._settings.num_clusters, -1)
-    count_std = training.message_norm() / self._budget.round_ / training.COUNT_WEIGHT
-    return training.RoundSums(
-        slots[:, :-1], slots[:, -1] / training.COUNT_WEIGHT,
-        float(found[-1]) / training.BIT_WEIGHT,
-        count_std * privacy_lib.noise_factor(self._settings, len(self.clients)),
+      return state.skipped()
+    slots = found[:-1].reshape(settings.num_clusters, -1)
+    count_std = bounded_sums.ROUND.sensitivity / self._budget.round_ / bounded_sums.COUNT_WEIGHT
+    sums = training.RoundSums(
+        slots[:, :-1], slots[:, -1] / bounded_sums.COUNT_WEIGHT,
+        float(found[-1]) / bounded_sums.BIT_WEIGHT,
+        count_std * privacy_lib.noise_factor(settings, len(clients)),
     )
+    rng = randomness.generator(self._seed, "private clusters, revival", number)
+    return state.next(sums, len(clients), settings.rounds, rng)
 
   def _start(self) -> tuple[training.State, np.ndarray]:
     """Groups the clients, and asks for the first clip norm.
@@ -269,45 +157,38 @@ class Run:
     """
     num_clusters = self._settings.num_clusters
     state = training.State.first(
-        self._first_model(), num_clusters, len(self.clients), clip_norm=1.0
+        self._first_model(), num_clusters, len(self._clients(0)), clip_norm=1.0
     )
     centers = np.zeros((num_clusters, sketch.SIZE))
     if num_clusters > 1:
-      centers = self._grouping.centers(self._door, self._releases, self._seed)
+      centers = grouping.private_centers(
+          self._settings, self._sums, self._door, self._releases, self._seed
+      )
     clip_norm = self._first_clip_norm(self._public(state, centers))
     state = dataclasses.replace(
         state, clip_norm=clip_norm, is_exact=not self._settings.is_private
     )
     return state, centers
 
-  def _next(self, state: training.State, public: Mapping[str, Any]) -> training.State:
-    """Returns the state after one more round."""
-    sums = self._round(state.round_num + 1, public)
-    if sums is None:
-      return state.skipped()
-    rng = randomness.generator(self._seed, "private clusters, revival", state.round_num)
-    return state.next(sums, len(self.clients), self._settings.rounds, rng)
-
-  def states(self) -> Iterator[tuple[training.State, dict[str, Any]]]:
+  def states(self) -> Iterator[tuple[training.State, bounded_sums.Public]]:
     """Yields the state before every round and after the last, and what clients are told of it."""
     state, centers = self._start()
     public = self._public(state, centers)
     yield state, public
     for _ in range(self._settings.rounds):
-      state = self._next(state, public)
+      state = self._round(state, public)
       public = self._public(state, centers)
       yield state, public
 
-  def report(self, public: Mapping[str, Any]) -> Report:
-    """Asks for the report and closes the ledger."""
-    sensitivity = float(np.sqrt(0.5))
+  def report(self, public: bounded_sums.Public) -> Report:
+    """Asks all clients for the report and closes the ledger."""
+    num_clients, question = self._sums.num_clients, bounded_sums.REPORT
     found = self._door.ask(
-        "report", self.questions.report, public, 2 * self._settings.num_clusters, sensitivity,
-        self._budget.report,
+        "report", question, public, np.arange(num_clients), self._budget.report
     )
     self._releases.ledger.freeze()
     if found is None:
-      found = np.full(2 * self._settings.num_clusters, np.nan)
-    std = sensitivity / self._budget.report
-    std *= privacy_lib.noise_factor(self._settings, len(self.clients))
+      found = np.full(self._sums.size(question), np.nan)
+    std = question.sensitivity / self._budget.report
+    std *= privacy_lib.noise_factor(self._settings, num_clients)
     return Report.of_sums(found.reshape(-1, 2), std)

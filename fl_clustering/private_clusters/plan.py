@@ -8,11 +8,11 @@ looks at the data.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 
 from clustering_basics import validate
 from dp_clustering import privacy_calculator
+from fl_clustering.engine import participation
 from fl_clustering.points import privacy as privacy_lib
 
 # Shares of mu^2: to group the clients, for the first clip norm, and for the report.  The rounds
@@ -38,7 +38,9 @@ class PrivateClusters(privacy_lib.Privacy):
     epsilon: The budget for one client and the whole run: for grouping, training, and all that
       is published.  `inf` for a simulation without noise, and without clipping.
     delta: Its failure probability, in (0, 1).
-    rounds: Rounds of training, in each of which every client takes part.
+    rounds: R, the rounds of training.
+    clients_per_round: B, how many clients take part in a round, about; None for all.  Every client
+      takes part in the same number of rounds.
     trust: Who adds the noise, as in `points/privacy.py`.
     min_clients: As in `points/privacy.py`.
     local_steps: Gradient steps of a client in a round, on all of its examples.
@@ -49,6 +51,7 @@ class PrivateClusters(privacy_lib.Privacy):
   epsilon: float
   delta: float
   rounds: int = 25
+  clients_per_round: int | None = None
   trust: str = privacy_lib.SERVER
   min_clients: int | None = None
   local_steps: int = 3
@@ -71,17 +74,31 @@ class PrivateClusters(privacy_lib.Privacy):
     return self.epsilon != math.inf
 
   def check_clients(self, num_clients: int) -> None:
-    """Raises a ValueError if there are fewer clients than clusters, or than shares of the noise."""
-    for name in ("num_clusters", "min_clients"):
+    """Raises a ValueError if there are too few clients, or the rounds are not whole passes."""
+    for name in ("num_clusters", "clients_per_round"):
       if (getattr(self, name) or 0) > num_clients:
         raise validate.error(name, f"be at most the {num_clients} clients", getattr(self, name))
+    pass_rounds = self._pass_rounds(num_clients)
+    if (self.min_clients or 0) > num_clients // pass_rounds:
+      raise validate.error(
+          "min_clients", f"be at most the {num_clients // pass_rounds} clients of a round",
+          self.min_clients,
+      )
+    if self.rounds % pass_rounds:
+      raise validate.error(
+          "rounds", f"be a multiple of the {pass_rounds} in which every client takes part once",
+          self.rounds,
+      )
 
-  @functools.cached_property
-  def budget(self) -> Budget:
-    """The budget's parts; every one is `inf` without a budget."""
+  def _pass_rounds(self, num_clients: int) -> int:
+    return participation.pass_rounds(num_clients, self.clients_per_round)
+
+  def budget(self, num_clients: int) -> Budget:
+    """Returns the budget's parts; every one is `inf` without a budget."""
     mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+    own_rounds = self.rounds // self._pass_rounds(num_clients)
     if not self.is_private:
-      return Budget(mu, mu, mu, mu, mu, mu, self.rounds)
+      return Budget(mu, mu, mu, mu, mu, mu, own_rounds)
     group = GROUP_SHARE if self.num_clusters > 1 else 0.0
     rest = (1 - group - NORMS_SHARE - REPORT_SHARE) * (1 - _UNSPENT)
     return Budget(
@@ -89,22 +106,23 @@ class PrivateClusters(privacy_lib.Privacy):
         mean_sketch=mu * math.sqrt(_MEAN_PART * group),
         kmeans=mu * math.sqrt((1 - _MEAN_PART) * group),
         norms=mu * math.sqrt(NORMS_SHARE),
-        round_=mu * math.sqrt(rest / self.rounds),
+        round_=mu * math.sqrt(rest / own_rounds),
         report=mu * math.sqrt(REPORT_SHARE),
-        rounds=self.rounds,
+        own_rounds=own_rounds,
     )
 
   def planning_number(self, num_parameters: int, num_clients: int) -> float:
-    """Returns the planning number rho.
+    """Returns the planning number rho, K sqrt(P) / (mu sqrt(B N)) with the mu of all rounds.
 
     It is the noise that all rounds add to a model, as long as it is in all directions together,
     relative to as many mean updates of the clip norm that all point in one direction.  It
     doesn't depend on the number of rounds: twice as many add up twice the signal and, each with
     half of the squared mu, twice the noise.  It knows nothing of label skew.
     """
-    training = self.budget.round_ * math.sqrt(self.rounds)
-    noise = self.num_clusters * math.sqrt(num_parameters) / (training * num_clients)
-    return noise * privacy_lib.noise_factor(self, num_clients)
+    num_asked = num_clients // self._pass_rounds(num_clients)
+    training = self.budget(num_clients).round_ * math.sqrt(self.rounds)
+    noise = self.num_clusters * math.sqrt(num_parameters) / (training * num_asked)
+    return noise * privacy_lib.noise_factor(self, num_asked)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,9 +134,9 @@ class Budget:
     mean_sketch: Of the mean of the clients' sketches; zero with one cluster.
     kmeans: Of all rounds of k-means on the sketches; zero with one cluster.
     norms: Of the histogram of the updates' norms.
-    round_: Of one round of training.
+    round_: Of one round of training in which the client takes part.
     report: Of the report at the end.
-    rounds: The number of rounds of training.
+    own_rounds: r, in how many of all rounds a client takes part.
   """
 
   total: float
@@ -127,7 +145,7 @@ class Budget:
   norms: float
   round_: float
   report: float
-  rounds: int
+  own_rounds: int
 
   @property
   def shares(self) -> dict[str, float]:
@@ -135,7 +153,7 @@ class Budget:
     squares = {
         "grouping": self.mean_sketch**2 + self.kmeans**2,
         "first clip norm": self.norms**2,
-        "training": self.round_**2 * self.rounds,
+        "training": self.round_**2 * self.own_rounds,
         "report": self.report**2,
     }
     return {part: square / self.total**2 for part, square in squares.items()}

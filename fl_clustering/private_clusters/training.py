@@ -1,10 +1,5 @@
 """The server's part of private clustered training: pure NumPy on released numbers.
 
-Every client sends one vector with a slot for every cluster, all zero but in its own slot.
-There stand its clipped update over the clip norm, of a norm of at most 1, and a count.  Beside
-the slots stands a bit: whether the update was shorter than the clip norm.  `COUNT_WEIGHT` and
-`BIT_WEIGHT` make the latter two small, so that most of the budget goes into the updates.
-
 References:
   McMahan, Ramage, Talwar, Zhang. Learning Differentially Private Recurrent Language Models.
   ICLR 2018 (DP-FedAvg).
@@ -21,18 +16,17 @@ import math
 
 import numpy as np
 
-COUNT_WEIGHT = 0.2
-BIT_WEIGHT = 0.1
-# Edges of the histogram of update norms: half octaves.
-NORM_BINS = 2.0 ** np.arange(-10, 7, 0.5)
+from fl_clustering.engine import bounded_sums
+
 # Rounds in which a client stays in the slot of its sketch: all models are equal before the first.
 LOCKED_ROUNDS = 2
 _CLIP_RATE = 0.6
 # What a round's count weighs in a slot's size.
 _NEW_COUNT = 0.3
-# A slot's sum is divided by at least this part of N / K, as a small noisy count is no divisor.
+# A slot's sum is divided by at least this part of B / K, as a small noisy count is no divisor; B
+# clients take part in a round.
 _LEAST_PART = 0.25
-# A slot of less than this part of N / K, or of this many standard deviations of its noise, is
+# A slot of less than this part of B / K, or of this many standard deviations of its noise, is
 # starved.
 _STARVED_PART = 0.1
 _STARVED_DEVIATIONS = 2.0
@@ -41,27 +35,22 @@ _REST_ROUNDS = 4
 _LAST_REVIVAL = 0.7
 
 
-def message_norm() -> float:
-  """Returns the largest norm of a client's message in a round, whatever the number of slots."""
-  return math.sqrt(1 + COUNT_WEIGHT**2 + (BIT_WEIGHT / 2) ** 2)
-
-
 def first_clip_norm(counts: np.ndarray) -> float:
-  """Returns the median of a noisy histogram of norms, an edge of `NORM_BINS`.
+  """Returns the median of a noisy histogram of norms, an edge of `bounded_sums.NORM_BINS`.
 
   Args:
     counts: Noisy numbers of clients below the first edge, between two, and above the last, of
-      shape (len(NORM_BINS) + 1,).
+      shape (len(bounded_sums.NORM_BINS) + 1,).
   """
   below = np.cumsum(np.maximum(counts, 0))
   place = int(np.searchsorted(below, below[-1] / 2))
-  return float(NORM_BINS[min(place, len(NORM_BINS) - 1)])
+  return float(bounded_sums.NORM_BINS[min(place, len(bounded_sums.NORM_BINS) - 1)])
 
 
 def unclipping_norm(counts: np.ndarray) -> float:
   """Returns a clip norm that hardly any update exceeds, from exact counts as above."""
   place = int(np.flatnonzero(counts > 0.5)[-1])
-  return 2 * float(NORM_BINS[min(place, len(NORM_BINS) - 1)])
+  return 2 * float(bounded_sums.NORM_BINS[min(place, len(bounded_sums.NORM_BINS) - 1)])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,7 +60,7 @@ class RoundSums:
   Attributes:
     updates: Sums of the clipped updates over the clip norm, of shape (K, P).
     counts: Noisy numbers of clients, of shape (K,).
-    bits: The sum over all clients of 1/2 for an update shorter than the clip norm, and of -1/2
+    bits: The sum over the round's clients of 1/2 for an update shorter than the clip norm, and of -1/2
       for another.
     count_std: The standard deviation of the noise on a count.
   """
@@ -119,7 +108,7 @@ class State:
     """Returns the state after a round.
 
     Args:
-      num_clients: N, public.
+      num_clients: Who took part in the round, public.
       num_rounds: Of the whole training.
       rng: Public: no noise may come from the same seed.
     """

@@ -19,7 +19,7 @@ from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
-from fl_clustering.private_clusters import point_files
+from fl_clustering.engine.tff import point_files
 from fl_clustering import runtime
 
 _RADIUS = 3.0

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bench import audited_clusters
 from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_sketches
-from fl_clustering.private_clusters import client_messages
+from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import networks
 from tests import nightly

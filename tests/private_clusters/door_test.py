@@ -13,7 +13,7 @@ from bench import audited_clusters
 from bench import watched_clusters
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import grouping
-from fl_clustering.private_clusters import point_files
+from fl_clustering.engine.tff import point_files
 from fl_clustering import runtime
 
 # They take nothing from the clients to the server.

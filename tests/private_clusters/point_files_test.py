@@ -15,7 +15,7 @@ from fl_clustering import kmeans
 from fl_clustering.kmeans import estimator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import secure_sums
-from fl_clustering.private_clusters import point_files
+from fl_clustering.engine.tff import point_files
 from fl_clustering import runtime
 
 # What TFF can do between the clients and the server that adds nothing up and tells nothing.

@@ -14,7 +14,7 @@ import numpy as np
 from clustering_basics import agreement
 from fl_clustering import runtime
 from fl_clustering.engine.tff import client_files
-from fl_clustering.private_clusters import client_messages
+from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib

@@ -12,7 +12,7 @@ import numpy as np
 from bench import audited_clusters
 from bench import watched_clusters
 from fl_clustering import runtime
-from fl_clustering.private_clusters import client_messages
+from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import releases as releases_lib
 from tests import nightly
 

@@ -4,7 +4,7 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.points import privacy
-from fl_clustering.private_clusters import client_messages
+from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 

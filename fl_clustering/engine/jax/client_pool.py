@@ -5,7 +5,7 @@ So a million clients that draw 20 images each are 80 MB.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,16 @@ from clustering_basics import validate
 
 # Rows are int32 on the device.
 _MOST_ROWS = 2**31 - 1
+
+
+# Clients' examples are filled up to at least so many.
+_FEWEST = 8
+
+
+def bound(count: int) -> int:
+  """Returns a bound of a number of examples; there are four from one power of two to the next."""
+  step = 2 ** max(0, int(count - 1).bit_length() - 3)
+  return max(_FEWEST, -(-count // step) * step)
 
 
 class OnDevice(NamedTuple):
@@ -75,3 +85,12 @@ class ClientPool:
     counts = self.counts[clients]
     shift = np.repeat(self.starts[clients] - (np.cumsum(counts) - counts), counts)
     return self.rows[np.arange(len(shift)) + shift]
+
+  def by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yields bounds of numbers of examples, largest first, and which of the clients have it."""
+    counts = self.counts[clients]
+    bounds = np.array([bound(count) for count in np.unique(counts).tolist()])[
+        np.unique(counts, return_inverse=True)[1]
+    ]
+    for most in np.unique(bounds)[::-1].tolist():
+      yield most, np.flatnonzero(bounds == most)

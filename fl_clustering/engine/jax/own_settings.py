@@ -101,17 +101,29 @@ def _of_all_threads(settings: dict[str, Any]) -> Iterator[None]:
         _after_last.close()
 
 
+def _manager(name: str) -> Any:
+  """Returns JAX's context manager of a setting, if it has one.
+
+  JAX 0.4.13, which is the one beside TFF, has them elsewhere, or only as a flag, or not.
+  """
+  return getattr(jax, name, getattr(jax.experimental, name, None))
+
+
 @contextlib.contextmanager
 def own() -> Iterator[None]:
   """Returns the context, also a decorator, in which the engine computes."""
   with contextlib.ExitStack() as stack:
     flags = {}
     for name, value in _SETTINGS.items():
-      # JAX 0.4.13, which is the one beside TFF, has them elsewhere, or only as a flag, or not.
-      manager = getattr(jax, name, getattr(jax.experimental, name, None))
+      manager = _manager(name)
       if manager is not None:
         stack.enter_context(manager(value))
       elif hasattr(jax.config, f"jax_{name}"):
         flags[name] = value
     stack.enter_context(_of_all_threads(flags))
     yield
+
+
+def wide() -> Any:
+  """Returns the context, inside `own`, in which numbers may have 64 bits."""
+  return _manager("enable_x64")(True)

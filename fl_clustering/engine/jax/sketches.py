@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Iterator
 
 import jax
 from jax import lax
@@ -15,9 +15,6 @@ from fl_clustering.engine import sketch as sketch_lib
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import networks
-
-# A client's examples are filled up to a power of two, from this on.
-_FEWEST_EXAMPLES = 8
 
 
 def _product(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -72,16 +69,21 @@ def sketches(
       (num_numbers, size), np.float32
   )
   projection = jax.device_put(projection, blocks.shared)
-  order = clients[np.argsort(-pool.counts[clients], kind="stable")]
 
-  def of_block(unused_place: slice, starts_and_counts: list[np.ndarray]) -> jax.Array:
-    most = max(_FEWEST_EXAMPLES, 2 ** int(starts_and_counts[1].max() - 1).bit_length())
-    return _sketches(
+  def items() -> Iterator[tuple[np.ndarray, int, list[np.ndarray]]]:
+    for most, places in pool.by_size(clients):
+      own = clients[places]
+      for place, block in blocks.cut(pool.starts[own], pool.counts[own]):
+        yield places[place], most, block
+
+  def of_block(
+      places: np.ndarray, most: int, starts_and_counts: list[np.ndarray]
+  ) -> tuple[np.ndarray, jax.Array]:
+    return places, _sketches(
         blocks, num_classes, most, pool.pool, *blocks.put(*starts_and_counts), projection
     )
 
-  found = list(blocks.results(of_block, blocks.cut(pool.starts[order], pool.counts[order])))
-  by_size = np.concatenate(jax.device_get(found))[: len(order)]
-  of_client = np.empty_like(by_size)
-  of_client[np.argsort(-pool.counts[clients], kind="stable")] = by_size
+  of_client = np.empty((len(clients), size), np.float32)
+  for places, found in blocks.results(of_block, items()):
+    of_client[places] = np.asarray(found)[: len(places)]
   return of_client

@@ -97,6 +97,7 @@ def _global_test_files(
 ) -> tuple[ExampleFile, ...]:
   """Returns the files of the global test set, which is cut."""
   starts = range(0, len(examples), GLOBAL_TEST_FILE_EXAMPLES)
+  directory = os.path.abspath(directory)
   return tuple(
       _write(
           os.path.join(directory, f"global_{i:05d}.test"),
@@ -107,39 +108,20 @@ def _global_test_files(
 
 
 def write_examples(
-    train: Mapping[str, examples_lib.Examples], test: Mapping[str, examples_lib.Examples],
-    directory: str,
+    clients: Iterable[federated_task.ClientData], directory: str
 ) -> ClientFiles:
-  """Writes clients' examples to files.
+  """Writes clients' examples to files, of which those of one client at a time are in memory.
 
   Files are named by position, as ids may hold any character.  Those of an earlier run are
   overwritten.  The file of a client without examples is empty.
 
   Args:
-    train: Their training examples by client id.
-    test: Their test examples, of the same clients.
     directory: An existing folder.
 
   Returns:
     Files without a global test set.
   """
-  return _written(
-      (federated_task.ClientData(one, examples, test[one]) for one, examples in train.items()),
-      os.path.abspath(directory),
-  )
-
-
-def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
-  """Writes the examples of a task as `write_examples` does, and its global test set."""
   directory = os.path.abspath(directory)
-  return dataclasses.replace(
-      _written(task.all_clients, directory),
-      global_test=_global_test_files(directory, task.global_test),
-  )
-
-
-def _written(clients: Iterable[federated_task.ClientData], directory: str) -> ClientFiles:
-  """Writes the examples of clients, of which one at a time is in memory."""
   ids: list[str] = []
   files: dict[str, dict[int, ExampleFile]] = {"train": {}, "test": {}, "validation": {}}
   for place, client in enumerate(clients):
@@ -151,3 +133,11 @@ def _written(clients: Iterable[federated_task.ClientData], directory: str) -> Cl
         written[place] = _write(path, examples)
   train, test = (tuple(files[part].values()) for part in ("train", "test"))
   return ClientFiles(tuple(ids), train, test, validation=files["validation"])
+
+
+def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
+  """Writes the examples of a task as `write_examples` does, and its global test set."""
+  return dataclasses.replace(
+      write_examples(task.all_clients, directory),
+      global_test=_global_test_files(directory, task.global_test),
+  )

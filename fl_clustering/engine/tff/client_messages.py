@@ -1,13 +1,6 @@
-"""What a client computes and sends: vectors of integers of bounded norm, as TensorFlow functions.
+"""The messages of `engine/bounded_sums.py` as TensorFlow functions.
 
-Every function reads the client's own file of examples, and public numbers.  So the message of a
-client depends on its own data and on what was released before, and on no other client.
-
-A message that can't be computed, of a client without examples or with an update that is not
-finite, is all zeros: of the same size as every other, and without an error.
-
-With several clusters, losses are softmax cross-entropies over the client's own labels: what labels
-a client lacks then drives neither its update nor its choice of a model.
+Every function reads the client's own file of examples, and public numbers.
 """
 
 from __future__ import annotations
@@ -17,22 +10,17 @@ from typing import Any, Callable
 
 import tensorflow as tf
 
+from fl_clustering.engine import bounded_sums
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_update
-from fl_clustering.private_clusters import training
 from fl_clustering.tasks import model as model_lib
-
-# Integer steps to one.  Truncation makes no number larger; the factor has room for the rounding
-# of a float64 norm.
-STEPS = 2**20
-_INSIDE = 1 - 2e-6
 
 _Examples = client_sketches.Examples
 
 
 def in_steps(message: tf.Tensor) -> tf.Tensor:
   """Returns a float64 message as integers, int64, whose norm in steps is below its own."""
-  return tf.cast(message * (STEPS * _INSIDE), tf.int64)
+  return tf.cast(message * (bounded_sums.STEPS * bounded_sums.INSIDE), tf.int64)
 
 
 def read(model: model_lib.Model, path: tf.Tensor) -> _Examples:
@@ -109,25 +97,25 @@ def _in_slot(slot: tf.Tensor, num_slots: int, part: tf.Tensor) -> tf.Tensor:
 def round_message(update: tf.Tensor, slot: tf.Tensor, num_slots: int, clip_norm: Any) -> tf.Tensor:
   """Returns what a client sends in a round, float64 of shape (num_slots (P + 1) + 1,).
 
-  Its norm is at most `training.message_norm()`, whatever the update, float64 (P,), is.
+  Its norm is at most `bounded_sums.ROUND.sensitivity`, whatever the update, float64 (P,), is.
   """
   norm = tf.norm(update)
   clipped = tf.math.divide_no_nan(update, tf.maximum(norm, clip_norm))
-  part = tf.concat([clipped, [tf.constant(training.COUNT_WEIGHT, tf.float64)]], axis=0)
+  part = tf.concat([clipped, [tf.constant(bounded_sums.COUNT_WEIGHT, tf.float64)]], axis=0)
   bit = tf.where(norm <= clip_norm, 0.5, -0.5)
   return tf.concat(
       [
           tf.reshape(_in_slot(slot, num_slots, part), [-1]),
-          [tf.cast(bit, tf.float64) * training.BIT_WEIGHT],
+          [tf.cast(bit, tf.float64) * bounded_sums.BIT_WEIGHT],
       ],
       axis=0,
   )
 
 
 def norm_message(update: tf.Tensor) -> tf.Tensor:
-  """Returns a one for the place of an update's norm in `training.NORM_BINS`, float64."""
-  place = tf.reduce_sum(tf.cast(tf.norm(update) >= training.NORM_BINS, tf.int32))
-  return tf.one_hot(place, len(training.NORM_BINS) + 1, dtype=tf.float64)
+  """Returns a one for the place of an update's norm in `bounded_sums.NORM_BINS`, float64."""
+  place = tf.reduce_sum(tf.cast(tf.norm(update) >= bounded_sums.NORM_BINS, tf.int32))
+  return tf.one_hot(place, len(bounded_sums.NORM_BINS) + 1, dtype=tf.float64)
 
 
 def accuracy(model: model_lib.Model, vector: tf.Tensor, test: _Examples) -> tf.Tensor:

@@ -1,0 +1,393 @@
+"""The clients of `engine/bounded_sums.py` in JAX, many of them in a call.
+
+A block of clients has its updates, of shape (B, P), on the device, and their messages are added up
+there, slot by slot: integers of 64 bits, so sums are exact on any device.
+
+Clients are computed with others of about their own number of examples, filled up to a size that
+follows from that number, so that what one holds doesn't change how another one's numbers are
+rounded.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, TYPE_CHECKING
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import sketch
+from fl_clustering.engine.jax import blocks as blocks_lib
+from fl_clustering.engine.jax import client_pool
+from fl_clustering.engine.jax import networks
+from fl_clustering.engine.jax import own_settings
+from fl_clustering.engine.jax import sketches as sketches_lib
+from fl_clustering.points import secure_sums
+
+if TYPE_CHECKING:
+  from fl_clustering.tasks import model as model_lib
+  from fl_clustering.tasks import pooled_examples
+
+# Rows of sketches at a time.
+_BLOCK_ROWS = 4096
+
+
+class _How(NamedTuple):
+  """What a program is compiled for.
+
+  Attributes:
+    most: The examples of a client, filled up.
+  """
+
+  model: model_lib.Model
+  blocks: blocks_lib.Blocks
+  most: int
+
+
+class _Clients(NamedTuple):
+  """Clients of a block.
+
+  Attributes:
+    pool: What is on the device.
+    starts: Where their rows begin, int32 of shape (B,).
+    counts: How many examples each has, likewise; 0 where the block is only filled up.
+  """
+
+  pool: client_pool.OnDevice
+  starts: Any
+  counts: Any
+
+
+def _examples(
+    how: _How, pool: client_pool.OnDevice, start: jax.Array, count: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  """Returns a client's features and labels, filled up, and which of them are its own."""
+  place = jnp.arange(how.most)
+  is_there = place < count
+  return *pool.take(pool.rows[start + jnp.where(is_there, place, 0)]), is_there
+
+
+def _mean_loss(
+    how: _How, parameters: list[jax.Array], examples: tuple[jax.Array, ...], own_labels: bool,
+    is_alone: bool = False,
+) -> jax.Array:
+  features, labels, is_there = examples
+  outputs = networks.logits(how.model, parameters, features, is_alone=is_alone)
+  if own_labels:
+    is_own = (jax.nn.one_hot(labels, outputs.shape[-1]) * is_there[:, None]).any(0)
+    outputs = jnp.where(is_own, outputs, sketch.FAR_BELOW)
+  losses = jnp.where(is_there, networks.losses(outputs, labels), 0.0)
+  return losses.sum() / jnp.maximum(is_there.sum(), 1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _slots(how: _How, vectors: jax.Array, clients: _Clients) -> jax.Array:
+  """Returns the clients' models of least loss (B,); a loss that is not a number is infinite."""
+
+  def of_client(start: jax.Array, count: jax.Array) -> jax.Array:
+    examples = _examples(how, clients.pool, start, count)
+
+    def loss(vector: jax.Array) -> jax.Array:
+      parameters = networks.unflatten(how.model, vector)
+      return _mean_loss(how, parameters, examples, own_labels=True, is_alone=True)
+
+    losses = lax.map(loss, vectors)
+    return jnp.where(jnp.isnan(losses), jnp.inf, losses).argmin().astype(jnp.int32)
+
+  return how.blocks.each(of_client, clients.starts, clients.counts)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _updates(
+    how: _How, own_labels: bool, num_steps: Any, rate: Any, vectors: jax.Array, slots: jax.Array,
+    clients: _Clients,
+) -> jax.Array:
+  """Returns the clients' updates of their models (B, P), which need not be finite."""
+
+  def of_client(start: jax.Array, count: jax.Array, slot: jax.Array) -> jax.Array:
+    examples = _examples(how, clients.pool, start, count)
+    sent = networks.unflatten(how.model, vectors[slot])
+
+    def step(unused_number: Any, parameters: list[jax.Array]) -> list[jax.Array]:
+      gradients = jax.grad(lambda own: _mean_loss(how, own, examples, own_labels))(parameters)
+      return [p - rate * g for p, g in zip(parameters, gradients)]
+
+    trained = lax.fori_loop(0, num_steps, step, sent)
+    return jnp.concatenate([(p - s).ravel() for p, s in zip(trained, sent)])
+
+  return how.blocks.each(of_client, clients.starts, clients.counts, slots)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _are_right(
+    how: _How, vectors: jax.Array, slots: jax.Array, clients: _Clients
+) -> jax.Array:
+  """Returns how many of its examples each client's model names rightly, by finite outputs."""
+
+  def of_client(start: jax.Array, count: jax.Array, slot: jax.Array) -> jax.Array:
+    features, labels, is_there = _examples(how, clients.pool, start, count)
+    outputs = networks.logits(how.model, networks.unflatten(how.model, vectors[slot]), features)
+    is_right = (outputs.argmax(-1) == labels) & jnp.isfinite(outputs).all(-1)
+    return (is_right & is_there).sum()
+
+  return how.blocks.each(of_client, clients.starts, clients.counts, slots)
+
+
+def _finite(updates: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """Returns updates as float64, zeros for one that is not finite, and their norms (B, 1)."""
+  wide = updates.astype(jnp.float64)
+  wide = jnp.where(jnp.isfinite(wide).all(axis=1, keepdims=True), wide, 0.0)
+  return wide, jnp.sqrt((wide**2).sum(axis=1, keepdims=True))
+
+
+@jax.jit
+def _norms(updates: jax.Array) -> jax.Array:
+  return _finite(updates)[1][:, 0]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _slot_sums(
+    num_slots: int, updates: jax.Array, slots: jax.Array, counts: jax.Array, clip_norm: Any
+) -> jax.Array:
+  """Returns the sum of the messages of a round, int64, as `bounded_sums.ROUND` says."""
+  wide, norms = _finite(updates)
+  longest = jnp.maximum(norms, clip_norm)
+  clipped = jnp.where(longest > 0, wide / jnp.where(longest > 0, longest, 1.0), 0.0)
+  is_there = counts > 0
+
+  def in_steps(numbers: Any) -> jax.Array:
+    return (numbers * (bounded_sums.STEPS * bounded_sums.INSIDE)).astype(jnp.int64)
+
+  count = in_steps(jnp.full(len(slots), bounded_sums.COUNT_WEIGHT))
+  parts = jnp.concatenate([in_steps(clipped), count[:, None]], axis=1)
+  bits = in_steps(jnp.where(norms[:, 0] <= clip_norm, 0.5, -0.5) * bounded_sums.BIT_WEIGHT)
+
+  def of_slot(slot: jax.Array) -> jax.Array:
+    is_in = is_there & (slots == slot)
+    return jnp.where(is_in[:, None], parts, 0).sum(axis=0)
+
+  by_slot = lax.map(of_slot, jnp.arange(num_slots))
+  return jnp.append(by_slot.ravel(), jnp.where(is_there, bits, 0).sum())
+
+
+class BoundedSums(bounded_sums.BoundedSums):
+  """Clients whose examples are in pools on the device.
+
+  Their sketches, 1 KB for each, are kept here; whatever else they compute is not.
+  """
+
+  @own_settings.own()
+  def __init__(
+      self, model: model_lib.Model, num_clusters: int, local_steps: int, learning_rate: float,
+      train: pooled_examples.PooledExamples, test: pooled_examples.PooledExamples,
+      clients_per_block: int | None = None,
+  ) -> None:
+    """Sends the clients' examples to the device.
+
+    Args:
+      clients_per_block: As of `blocks.plan`.
+    """
+    super().__init__(model, num_clusters, local_steps, learning_rate, len(train.counts))
+    self._blocks = blocks_lib.plan(
+        model, int(train.counts.max()), clients_per_block=clients_per_block
+    )
+    self._train, self._test = (
+        client_pool.ClientPool(
+            part.pool.features, part.pool.labels, part.rows, part.counts, self._blocks.shared
+        )
+        for part in (train, test)
+    )
+    self._centered = np.zeros((0, sketch.SIZE), np.float32)
+
+  def _each(
+      self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
+  ) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yields what work returns of blocks of clients.
+
+    Args:
+      pool: Whose examples decide which clients are computed together.
+      work: It takes the bound of their numbers of examples, and the clients, of which those that
+        only fill the block up are -1.
+
+    Yields:
+      Positions in `clients`, and what work returns.
+    """
+    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
+      return places, work(*block)
+
+    def items() -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
+      for most, places in pool.by_size(clients):
+        for place, (block,) in self._blocks.cut(clients[places]):
+          yield places[place], most, block
+
+    return self._blocks.results(with_places, items())
+
+  def _block(self, pool: client_pool.ClientPool, block: np.ndarray) -> _Clients:
+    of_clients = np.where(block < 0, 0, block)
+    starts = pool.starts[of_clients].astype(np.int32)
+    counts = np.where(block < 0, 0, pool.counts[of_clients]).astype(np.int32)
+    return _Clients(pool.pool, *self._blocks.put(starts, counts))
+
+  def _how(self, most: int) -> _How:
+    return _How(self.model, self._blocks, most)
+
+  def _slots_of(
+      self, most: int, block: np.ndarray, clients: _Clients, public: bounded_sums.Public,
+      vectors: jax.Array,
+  ) -> Any:
+    """Returns the slots (B,) of a block, which never leave the clients."""
+    if self.num_clusters == 1:
+      slots = np.zeros(len(block), np.int32)
+    elif public.is_locked:
+      own = self._centered[np.where(block < 0, 0, block)].astype(np.float64)
+      distances = [((own - center) ** 2).sum(axis=1) for center in public.centers]
+      slots = np.argmin(distances, axis=0).astype(np.int32)
+    else:
+      return _slots(self._how(most), vectors, clients)
+    return self._blocks.put(slots)[0]
+
+  def _block_updates(
+      self, most: int, block: np.ndarray, public: bounded_sums.Public, vectors: jax.Array
+  ) -> tuple[jax.Array, Any, _Clients]:
+    """Returns the updates (B, P) and slots of a block."""
+    clients = self._block(self._train, block)
+    slots = self._slots_of(most, block, clients, public, vectors)
+    updates = _updates(
+        self._how(most), self.num_clusters > 1, np.int32(self.local_steps),
+        np.float32(self.learning_rate), vectors, slots, clients,
+    )
+    return updates, slots, clients
+
+  @own_settings.own()
+  def total(
+      self, question: bounded_sums.Question, public: bounded_sums.Public | None,
+      clients: np.ndarray, shares: Iterable[np.ndarray] | None = None,
+  ) -> np.ndarray:
+    total = sum(() if shares is None else shares, np.zeros(self.size(question), np.int64))
+    of_question: Any = {
+        bounded_sums.SKETCH: self._sketch_totals, bounded_sums.NORM: self._norm_totals,
+        bounded_sums.ROUND: self._round_totals, bounded_sums.REPORT: self._report_totals,
+    }[question]
+    for part in of_question(clients[self._train.counts[clients] > 0], public):
+      total += part
+    return total
+
+  def _sketch_totals(self, clients: np.ndarray, unused_public: Any) -> Iterator[np.ndarray]:
+    for _, own in self._sketches(clients):
+      yield bounded_sums.in_steps(own).sum(axis=0)
+
+  def _norm_totals(
+      self, clients: np.ndarray, public: bounded_sums.Public
+  ) -> Iterator[np.ndarray]:
+    vectors = jax.device_put(public.vectors, self._blocks.shared)
+
+    def work(most: int, block: np.ndarray) -> Any:
+      updates, _, _ = self._block_updates(most, block, public, vectors)
+      with own_settings.wide():
+        return _norms(updates)
+
+    one = bounded_sums.in_steps(np.eye(self.size(bounded_sums.NORM)))
+    for places, norms in self._each(self._train, clients, work):
+      found = np.searchsorted(bounded_sums.NORM_BINS, np.asarray(norms)[: len(places)], "right")
+      yield one[found].sum(axis=0)
+
+  def _round_totals(
+      self, clients: np.ndarray, public: bounded_sums.Public
+  ) -> Iterator[np.ndarray]:
+    vectors = jax.device_put(public.vectors, self._blocks.shared)
+
+    def work(most: int, block: np.ndarray) -> Any:
+      updates, slots, of_block = self._block_updates(most, block, public, vectors)
+      with own_settings.wide():
+        return _slot_sums(
+            self.num_clusters, updates, slots, of_block.counts, np.float64(public.clip_norm)
+        )
+
+    for _, total in self._each(self._train, clients, work):
+      yield np.asarray(total)
+
+  def _accuracies(
+      self, vectors: jax.Array, slots: np.ndarray, clients: np.ndarray
+  ) -> np.ndarray:
+    """Returns the accuracies of clients' models, by their slots, on their test data."""
+    def work(most: int, block: np.ndarray) -> Any:
+      own = self._blocks.put(slots_of[np.where(block < 0, 0, block)])[0]
+      return _are_right(self._how(most), vectors, own, self._block(self._test, block))
+
+    slots_of = np.zeros(self.num_clients, np.int32)
+    slots_of[clients] = slots
+    found = np.zeros(len(clients))
+    for places, num_right in self._each(self._test, clients, work):
+      found[places] = np.asarray(num_right)[: len(places)]
+    return found / self._test.counts[clients]
+
+  def _chosen(self, public: bounded_sums.Public, clients: np.ndarray) -> np.ndarray:
+    """Returns the slots of clients."""
+    vectors = jax.device_put(public.vectors, self._blocks.shared)
+
+    def work(most: int, block: np.ndarray) -> Any:
+      return self._slots_of(most, block, self._block(self._train, block), public, vectors)
+
+    found = np.zeros(len(clients), np.int32)
+    for places, slots in self._each(self._train, clients, work):
+      found[places] = np.asarray(slots)[: len(places)]
+    return found
+
+  def _report_totals(
+      self, clients: np.ndarray, public: bounded_sums.Public
+  ) -> Iterator[np.ndarray]:
+    clients = clients[self._test.counts[clients] > 0]
+    slots = self._chosen(public, clients)
+    vectors = jax.device_put(public.vectors, self._blocks.shared)
+    right = bounded_sums.in_steps(self._accuracies(vectors, slots, clients) - 0.5)
+    half = bounded_sums.in_steps(np.full(len(clients), 0.5))
+    total = np.zeros((self.num_clusters, 2), np.int64)
+    np.add.at(total, slots, np.stack([right, half], axis=1))
+    yield total.ravel()
+
+  def _sketches(self, clients: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yields some clients at a time and their sketches, float64 of norm 1 or 0."""
+    own = sketches_lib.sketches(
+        self._blocks, self.model.num_classes, self._train, clients, sketch.SIZE
+    )
+    for start in range(0, len(clients), _BLOCK_ROWS):
+      rows = slice(start, start + _BLOCK_ROWS)
+      yield clients[rows], sketch.unit(own[rows])
+
+  @own_settings.own()
+  def centered_sketches(self, mean: np.ndarray) -> secure_sums.SinglePoints:
+    self._centered = np.zeros((self.num_clients, sketch.SIZE), np.float32)
+    for clients, own in self._sketches(np.flatnonzero(self._train.counts)):
+      self._centered[clients] = sketch.unit(own - mean)
+    return secure_sums.SinglePoints(self._centered, secure_sums.identity(sketch.SIZE))
+
+  @own_settings.own()
+  def scores(
+      self, vectors: np.ndarray, clients: np.ndarray, finetuning_steps: int
+  ) -> bounded_sums.Scores:
+    public = bounded_sums.Public(vectors, False, np.zeros((0, sketch.SIZE)), 0.0)
+    slots = self._chosen(public, clients)
+    sent = jax.device_put(vectors, self._blocks.shared)
+    accuracies, tuned = self._accuracies(sent, slots, clients), np.zeros(len(clients))
+    slots_of = np.zeros(self.num_clients, np.int32)
+    slots_of[clients] = slots
+
+    def work(most: int, block: np.ndarray) -> Any:
+      own = self._blocks.put(slots_of[np.where(block < 0, 0, block)])[0]
+      updates = _updates(
+          self._how(most), False, np.int32(finetuning_steps), np.float32(self.learning_rate), sent,
+          own, self._block(self._train, block),
+      )
+      is_finite = jnp.isfinite(updates).all(axis=1, keepdims=True)
+      trained = sent[own] + jnp.where(is_finite, updates, 0.0)
+      test = self._block(self._test, block)
+      most_tests = client_pool.bound(int(np.asarray(test.counts).max()))
+      places = self._blocks.put(np.arange(len(block), dtype=np.int32))[0]
+      return _are_right(self._how(most_tests), trained, places, test)
+
+    for places, num_right in self._each(self._train, clients, work):
+      tuned[places] = np.asarray(num_right)[: len(places)]
+    return bounded_sums.Scores(slots, accuracies, tuned / self._test.counts[clients])
