@@ -15,12 +15,12 @@ from dp_clustering import cluster_statistics
 from dp_clustering import point_grid
 from dp_clustering import private_sums
 from dp_clustering import sum_query
+from fl_clustering import runtime
+from fl_clustering.engine.tff import point_files
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
-from fl_clustering.engine.tff import point_files
-from fl_clustering import runtime
 
 _RADIUS = 3.0
 _CAPACITY = 8
