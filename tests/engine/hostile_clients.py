@@ -28,7 +28,7 @@ def _features(rng, num_examples):
 
 def examples(rng):
   """Returns features and labels of one client, for training and for testing, or none of these."""
-  num_train, num_test = rng.integers(20), rng.integers(5)
+  num_train, num_test = rng.integers(11), rng.integers(5)
   features = _features(rng, num_train + num_test).astype(np.float32)
   labels = rng.integers(1 + rng.integers(NUM_CLASSES), size=len(features))
   return (
@@ -36,14 +36,27 @@ def examples(rng):
   )
 
 
-def clients(rng, num_clients):
-  """Returns clients as a task has them."""
-  return federated_task.PooledClients.of([
+def pooled(parts_of_clients):
+  """Returns clients as a task has them, also with features that `Examples` would refuse.
+
+  Args:
+    parts_of_clients: For every client, features and labels for training and for testing.
+  """
+  found = federated_task.PooledClients.of([
       federated_task.ClientData(
-          str(number), *(examples_lib.Examples(*part) for part in examples(rng))
+          str(number),
+          *(examples_lib.Examples(np.zeros_like(x), labels) for x, labels in parts)
       )
-      for number in range(num_clients)
+      for number, parts in enumerate(parts_of_clients)
   ])
+  for place, part in enumerate((found.train, found.test)):
+    part.pool.features[part.rows] = np.concatenate([own[place][0] for own in parts_of_clients])
+  return found
+
+
+def clients(rng, num_clients):
+  """Returns such clients."""
+  return pooled([examples(rng) for _ in range(num_clients)])
 
 
 def public(rng, num_parameters, centers):
