@@ -15,8 +15,8 @@ from fl_clustering.engine.tff import bounded_sums as of_tff
 from fl_clustering.engine.tff import client_files
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import models
+from tests import hostile_clients
 from tests import local_runtime
-from tests.engine import hostile_clients
 from tests.engine.tff import small_engine
 
 _LINEAR, _CNN = "logistic", "cnn_small"

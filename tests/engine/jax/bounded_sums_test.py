@@ -11,8 +11,8 @@ from fl_clustering.engine.jax import bounded_sums as of_jax
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import own_settings
 from fl_clustering.tasks import models
+from tests import hostile_clients
 from tests import nightly
-from tests.engine import hostile_clients
 
 _NUM_UPDATES = 500  # At a time, each in a slot of its own.
 _LARGEST = float(np.finfo(np.float32).max)

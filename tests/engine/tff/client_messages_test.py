@@ -13,8 +13,8 @@ from fl_clustering.engine import sketch
 from fl_clustering.engine.tff import client_messages
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.tasks import networks
+from tests import hostile_clients
 from tests import nightly
-from tests.engine import hostile_clients
 
 _MODEL = networks.Logistic()((4,), 3, "float32")
 _RNG = np.random.default_rng(1)
