@@ -222,12 +222,16 @@ class OwnTablesTest(_ProgramTest):
     with np.load(os.path.join(folder, "models.npz")) as models:
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
-    spent = [row["value"] for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"]
+    *spent, (last, total) = (
+        (row["release"], float(row["value"]))
+        for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"
+    )
     results = {
         row["metric"]: float(row["value"]) for row in run_folder.rows(folder, "results.csv")
     }
-    spent = np.linalg.norm(list(map(float, spent)))
-    self.assertAlmostEqual(spent / results["mu"], 1, places=6)
+    self.assertEqual((last, results["own_rounds"]), ("all together", 2))
+    self.assertAlmostEqual(np.linalg.norm([mu for _, mu in spent]) / results["mu"], 1, places=6)
+    self.assertAlmostEqual(total / results["mu"], 1, places=6)
     shares = [float(row["value"]) for row in run_folder.rows(folder, "budget.csv")]
     self.assertAlmostEqual(sum(shares), 1, places=6)
 

@@ -65,7 +65,8 @@ class PageTest(parameterized.TestCase):
     for words in (
         "zero_out_one_client", "1% false alarms", "at most 25.6% of the clients",
         "It was secure: exact discrete Gaussian", "planning number 0.10",
-        "round 2 1.021 3.53 0.2892 no", "all together – – 0.47325 –",
+        "round 2 1.021 3.53 0.2892 no", "all together – – 0.4 –",
+        "3 rounds, of which each took part in 3",
     ):
       self.assertIn(words, page)
 
