@@ -37,7 +37,9 @@ class ParticipationTest(absltest.TestCase):
 
 class RoundRobinTest(parameterized.TestCase):
 
-  @parameterized.parameters((12, 4, 3), (13, 4, 4), (10, 10, 1), (10, 9, 2), (7, 1, 7), (7, None, 1))
+  @parameterized.parameters(
+      (12, 4, 3), (13, 4, 4), (10, 10, 1), (10, 9, 2), (7, 1, 7), (7, None, 1)
+  )
   def test_every_client_is_in_one_round_of_a_pass(self, num_clients, clients_per_round, length):
     self.assertEqual(participation.pass_rounds(num_clients, clients_per_round), length)
     rounds = [

@@ -52,7 +52,8 @@ class RoundMessageTest(parameterized.TestCase):
   @parameterized.parameters(0.0, 1e-12, 0.7, 3.0, 500.0, 1e300)
   def test_the_histogram_has_a_place_for_every_norm(self, norm):
     message = client_messages.norm_message(tf.constant([norm, 0.0], tf.float64)).numpy()
-    self.assertEqual(message.tolist(), np.eye(35)[np.digitize(norm, bounded_sums.NORM_BINS)].tolist())
+    place = np.digitize(norm, bounded_sums.NORM_BINS)
+    self.assertEqual(message.tolist(), np.eye(35)[place].tolist())
 
 
 class ReportMessageTest(absltest.TestCase):
