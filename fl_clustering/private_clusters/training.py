@@ -48,7 +48,8 @@ def first_clip_norm(counts: np.ndarray) -> float:
 
 
 def unclipping_norm(counts: np.ndarray) -> float:
-  """Returns a clip norm that hardly any update exceeds, from exact counts as above; a large one if none."""
+  """Returns a clip norm that hardly any update exceeds, from exact counts as above."""
+  # Where nobody answered, the largest there is.
   place = int(max(np.flatnonzero(counts > 0.5), default=-1))
   return 2 * float(bounded_sums.NORM_BINS[min(place, len(bounded_sums.NORM_BINS) - 1)])
 
