@@ -17,6 +17,7 @@ from clustering_basics import extras
 from fl_clustering.engine import engines
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tables import schema as schema_lib
 
 # By day tools:check_wheel tests these, with the wheel alone; what needs JAX is tested by night.
 _is_elsewhere = absltest.skipUnless(
@@ -216,6 +217,34 @@ class LightInstallTest(parameterized.TestCase):
     self.assertTrue((self.folder / "out" / "report.html").exists())
     self._run("experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv")
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
+
+  @_is_elsewhere
+  @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
+  def test_private_clusters_without_tensorflow(self):
+    self._write_clients("data", "{}.csv")
+    schema_lib.Schema(
+        (
+            schema_lib.Field("a", center=4.5, scale=4.5),
+            schema_lib.Field("b", "string", enum=tuple(map(str, range(7)))),
+        ),
+        label="b",
+    ).write(str(self.folder / "schema.json"))
+    arguments = (
+        "experiments.private_clusters", "--dataset=files", "--data_dir=data",
+        "--schema=schema.json", "--num_clusters=2", "--clients_per_round=2", "--rounds=2",
+        "--delta=0.3", "--output_dir=out",
+    )
+    self._run(*arguments)
+    released = self.folder / "out" / "released"
+    before = {path.name: path.read_bytes() for path in released.iterdir() if path.is_file()}
+    self.assertContainsSubset(("ledger.csv", "models.npz", "report.html"), before)
+    settings = json.loads((released / "config.json").read_text(encoding="utf-8"))["config"]
+    self.assertEqual((settings["engine"], settings["simulation"]), ("jax", False))
+    (self.folder / "out" / "report.html").unlink()
+    for name in before:
+      (released / name).unlink()
+    self._run(*arguments, "--resume")
+    self.assertEqual({name: (released / name).read_bytes() for name in before}, before)
 
   @_is_elsewhere
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")

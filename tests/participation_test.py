@@ -1,4 +1,5 @@
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import participation
@@ -32,6 +33,34 @@ class ParticipationTest(absltest.TestCase):
     # Binomial(2000, .3): a standard deviation of 20.5. Five of them for ten clients: the
     # draws of one seed in 10^5 would fail.
     self.assertLess(np.abs(counts - 600).max(), 103)
+
+
+class RoundRobinTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (12, 4, 3), (13, 4, 4), (10, 10, 1), (10, 9, 2), (7, 1, 7), (7, None, 1)
+  )
+  def test_every_client_is_in_one_round_of_a_pass(self, num_clients, clients_per_round, length):
+    self.assertEqual(participation.pass_rounds(num_clients, clients_per_round), length)
+    rounds = [
+        participation.round_robin(3, num_clients, clients_per_round, number)
+        for number in range(2 * length)
+    ]
+    for one_pass in (rounds[:length], rounds[length:]):
+      self.assertCountEqual(np.concatenate(one_pass), range(num_clients))
+      sizes = list(map(len, one_pass))
+      self.assertLessEqual(max(sizes), clients_per_round or num_clients)
+      self.assertLessEqual(max(sizes) - min(sizes), 1)
+      for clients in one_pass:
+        np.testing.assert_array_equal(clients, np.sort(clients))
+
+  def test_the_schedule_follows_from_the_seed_and_the_pass(self):
+    schedules = {
+        (seed, number): tuple(participation.round_robin(seed, 50, 10, number))
+        for seed in range(3) for number in range(10)
+    }
+    self.assertLen(set(schedules.values()), 30)
+    self.assertEqual(schedules[2, 7], tuple(participation.round_robin(2, 50, 10, 7)))
 
 
 if __name__ == "__main__":

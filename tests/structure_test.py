@@ -16,8 +16,7 @@ _SHELL = "experiment_shell"
 # Where a change of a library's interface can be felt: folders, and files beside them.
 _ROOMS = {
     "tensorflow_federated": (
-        ("bench/", "fl_clustering/engine/tff/", "fl_clustering/private_clusters/",
-         "fl_clustering/runtime/"),
+        ("bench/", "fl_clustering/engine/tff/", "fl_clustering/runtime/"),
         {"fl_clustering/tasks/emnist.py"},
     ),
     "jax": (("bench/", "fl_clustering/engine/jax/"), {"fl_clustering/tasks/own_model.py"}),

@@ -42,8 +42,8 @@ class PrivateClustersConfig(task_registry.TaskOptions):
   clients_per_round: int | None = options.option(
       int,
       "How many clients take part in a round, about. They take turns, so that each takes part in "
-      "as many rounds, and pays for these alone. --rounds must be a multiple of the rounds in which "
-      "every client takes part once.",
+      "as many rounds, and pays for these alone. --rounds must be a multiple of the rounds in "
+      "which every client takes part once.",
       None, default_text="all", rule=_AT_LEAST_ONE,
   )
   local_steps: int = options.option(
@@ -133,5 +133,6 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       trust, min_clients = privacy_lib.SERVER, None  # There is no noise to be shared.
     return plan_lib.PrivateClusters(
         self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
-        self.rounds, self.clients_per_round, trust, min_clients, self.local_steps, self.learning_rate,
+        self.rounds, self.clients_per_round, trust, min_clients, self.local_steps,
+        self.learning_rate,
     )

@@ -132,7 +132,8 @@ def summarise(
       **settings, **dict(zip(results["metric"], results["value"])),
       "epsilon": settings["epsilon"][0],
   }
-  values["least"] = settings["min_clients"] or values["num_clients"]
+  fewest = settings["min_clients"]
+  values["least"] = "all" if fewest is None else f"at least {fewest:,}"
   ledger = frames.wide(tidy[LEDGER], ["release"])
   is_lost = ledger["answered"] == 0
   texts = {**_GUARANTEE, "trust": _TRUSTED[settings["trust"]]}
@@ -177,9 +178,9 @@ _TRUSTED = {
     privacy_lib.SERVER: "The server adds the noise to totals over all clients, and is trusted not "
     "to look at them before.",
     privacy_lib.NONE: "Every client adds a share of the noise to its own message, so the server "
-    "sees noisy totals only. The guarantee holds as long as at least {least:,.0f} of the "
-    "{num_clients:,.0f} clients add their share to every release and keep it secret. The ledger "
-    "states the noise of {least:,.0f} shares; more add up to more.",
+    "sees noisy totals only. The guarantee holds as long as {least} of the clients that a release "
+    "asks add their share to it and keep it secret. The ledger states the noise of these shares; "
+    "more add up to more.",
 }
 CLUSTERS_TABLE = tidy_experiment.Table(
     CLUSTERS, "Clusters",

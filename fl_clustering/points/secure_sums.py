@@ -198,7 +198,8 @@ class SinglePoints(ClientPoints):
       self, question: Question, sent: Mapping[str, Any],
       shares: Iterable[np.ndarray] | None = None,
   ) -> np.ndarray:
-    total = sum(() if shares is None else shares, np.zeros(question.shape(self.num_columns), np.int64))
+    shape = question.shape(self.num_columns)
+    total = sum(() if shares is None else shares, np.zeros(shape, np.int64))
     for start in range(0, self.num_clients, BLOCK_ROWS):
       block = self.scaling.apply(self.by_id[start : start + BLOCK_ROWS])
       if question.is_of_integers:

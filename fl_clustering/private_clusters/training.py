@@ -49,7 +49,8 @@ def first_clip_norm(counts: np.ndarray) -> float:
 
 def unclipping_norm(counts: np.ndarray) -> float:
   """Returns a clip norm that hardly any update exceeds, from exact counts as above."""
-  place = int(np.flatnonzero(counts > 0.5)[-1])
+  # Where nobody answered, the largest there is.
+  place = int(max(np.flatnonzero(counts > 0.5), default=-1))
   return 2 * float(bounded_sums.NORM_BINS[min(place, len(bounded_sums.NORM_BINS) - 1)])
 
 
@@ -60,8 +61,8 @@ class RoundSums:
   Attributes:
     updates: Sums of the clipped updates over the clip norm, of shape (K, P).
     counts: Noisy numbers of clients, of shape (K,).
-    bits: The sum over the round's clients of 1/2 for an update shorter than the clip norm, and of -1/2
-      for another.
+    bits: The sum over the round's clients of 1/2 for an update shorter than the clip norm, and of
+      -1/2 for another.
     count_std: The standard deviation of the noise on a count.
   """
 

@@ -78,6 +78,31 @@ class LedgerTest(parameterized.TestCase):
       _spend(account, then, name="too much")
     self.assertEqual(account.releases, releases)
 
+  def test_of_releases_in_parallel_the_dearest_counts(self):
+    account = _ledger()
+    for name, mu, parallel in (
+        ("a", 0.02, "pass 1"), ("b", 0.03, "pass 1"), ("c", 0.01, "pass 1"), ("d", 0.04, "pass 2"),
+        ("e", 0.12, ""),
+    ):
+      account.record(name, mu, 1.0, 1 / mu, parallel)
+    self.assertAlmostEqual(account.mu_spent, math.sqrt(0.03**2 + 0.04**2 + 0.12**2))
+    self.assertEqual([release.name for release in account.charged], ["b", "d", "e"])
+    self.assertLen(account.releases, 5)
+
+  def test_what_is_in_parallel_exceeds_the_budget_only_if_it_is_dearer(self):
+    account, mu = _ledger(), _ledger().mu
+    for number in range(9):
+      share = mu * math.sqrt(0.5)
+      account.record(f"round {number}", share, 1.0, 1 / share, f"pass {number % 2}")
+    with self.assertRaisesRegex(ledger.PrivacyBudgetExceeded, "dearer"):
+      account.record("dearer", mu * 0.72, 1.0, 1 / (mu * 0.72), "pass 0")
+    with self.assertRaises(ledger.PrivacyBudgetExceeded):
+      account.record("alone", 0.01 * mu, 1.0, 100 / mu)
+    self.assertLen(account.releases, 9)
+    self.assertLess(account.mu_left, 1e-4 * mu)
+    # The second accountant would find far more than the budget in all nine.
+    account.freeze()
+
   def test_a_release_without_noise_exceeds_any_budget(self):
     with self.assertRaises(ledger.PrivacyBudgetExceeded):
       _ledger(1000.0).record("sum", math.inf, 1.0, 0.0)

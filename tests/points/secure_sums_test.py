@@ -15,12 +15,12 @@ from dp_clustering import cluster_statistics
 from dp_clustering import point_grid
 from dp_clustering import private_sums
 from dp_clustering import sum_query
+from fl_clustering import runtime
+from fl_clustering.engine.tff import point_files
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.multiview import sums as view_sums
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
-from fl_clustering.engine.tff import point_files
-from fl_clustering import runtime
 
 _RADIUS = 3.0
 _CAPACITY = 8
@@ -204,6 +204,15 @@ class WithinLimitsTest(parameterized.TestCase):
     zeros = np.zeros((2, 3), np.int64)
     np.testing.assert_array_equal(secure_sums.within_limits(np, zeros, self._LIMITS), zeros)
 
+  @parameterized.parameters((1, 3), (5, 3))
+  def test_many_clients_at_a_time_have_the_bits_of_each(self, *shape):
+    rng = np.random.default_rng(0)
+    totals = (rng.standard_normal((50, *shape)) * 2.0 ** rng.uniform(0, 60, (50, 1, 1))).astype(int)
+    np.testing.assert_array_equal(
+        secure_sums.within_limits(np, totals, self._LIMITS),
+        [secure_sums.within_limits(np, one, self._LIMITS) for one in totals],
+    )
+
   @parameterized.parameters((1, 1), (5, 3), (96, 43), (1, 4097))
   def test_libraries_round_alike(self, *shape):
     rng = np.random.default_rng(0)
@@ -282,6 +291,28 @@ class FederatedPointsTest(parameterized.TestCase):
     for share in (2**59, -(2**59)):
       found = federation.totals(query, lambda: np.full(query.shape, share))
       np.testing.assert_array_equal(found - federation.totals(query), 2 * share)
+
+
+class SinglePointsTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      *((name, None) for name in _queries() if "kernels" not in name),
+      ("excesses", {"residual_sums": 1e5, "counts": 2e5, "excesses": 3e5}),
+      ("clipped", {"residual_sums": 1e5, "counts": 2e5}),
+  )
+  def test_the_bits_of_as_many_clients_one_after_the_other(self, name, limits):
+    query, points = _queries()[name], _points(2100)  # More than a block.
+
+    def totals(clients, limits):
+      draw = functools.partial(np.random.default_rng(3).integers, -(2**60), 2**60, query.shape)
+      return secure_sums.FederatedPoints(_in_steps(clients), _CAPACITY).totals(query, draw, limits)
+
+    single = secure_sums.SinglePoints(points, secure_sums.identity(3))
+    found = totals(single, limits)
+    self.assertEqual(found.dtype, np.int64)
+    expected = totals(secure_sums.hold(dict(enumerate(points[:, np.newaxis]))), limits)
+    np.testing.assert_array_equal(found, expected)
+    self.assertEqual(np.array_equal(found, totals(single, None)), limits is None)
 
 
 class SignedTest(absltest.TestCase):

@@ -1,7 +1,6 @@
 """Tests of whole runs on a few clients of two kinds."""
 
 import math
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -9,36 +8,49 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import agreement
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_files
+from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import engines
+from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.private_clusters import training
 from fl_clustering.tasks import examples as examples_lib
-from fl_clustering.tasks import own_clients
+from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import models
 
 _NUM_CLIENTS = 24
+_KINDS = [place % 2 for place in range(_NUM_CLIENTS)]
+_MODEL = models.build("logistic", (4,), 2, "float32")
 
 
-def setUpModule():
-  unittest.addModuleCleanup(runtime.LocalRuntime().close)
+def _clients(num_without_test=0):
+  """Returns clients of two kinds, which name two classes the other way round.
 
-
-def _clients():
-  """Returns clients of two kinds, which name two classes the other way round."""
+  Args:
+    num_without_test: How many, the first ones, have no examples for testing.
+  """
   rng = np.random.default_rng(3)
-  clients = {}
-  for i in range(_NUM_CLIENTS):
+  found = []
+  for place, kind in enumerate(_KINDS):
     x = rng.normal(size=(40, 4)).astype(np.float32)
-    y = (x[:, 0] + x[:, 1] > 0) ^ (i % 2)
-    clients[f"{i:02d}"] = (x[:30], y[:30].astype(int)), (x[30:], y[30:].astype(int))
-  return clients
+    y = (x[:, 0] + x[:, 1] > 0) ^ kind
+    all_rows = examples_lib.Examples(x, y.astype(int))
+    last = 30 if place < num_without_test else None
+    found.append(federated_task.ClientData(
+        f"{place:02d}", all_rows.take(slice(30)), all_rows.take(slice(30, last))
+    ))
+  return federated_task.PooledClients.of(found)
 
 
-def _task():
-  return own_clients.task_from_arrays(_clients(), "logistic", num_classes=2)
+def _best(vectors):
+  """Returns which of two linear models names most of each client's training examples rightly."""
+  kinds = []
+  for client in _clients():
+    logits = client.train.features @ vectors[:, :8].reshape(2, 4, 2) + vectors[:, np.newaxis, 8:]
+    kinds.append(int((logits.argmax(axis=2) == client.train.labels).mean(axis=1).argmax()))
+  return np.array(kinds)
 
 
 class ReportTest(parameterized.TestCase):
@@ -66,65 +78,84 @@ class ReportTest(parameterized.TestCase):
     np.testing.assert_array_equal(np.isnan(report.accuracy_stds), [True, True, False, False])
 
 
-class FittingTest(absltest.TestCase):
+class FittingTest(parameterized.TestCase):
 
-  def test_finds_the_kinds_and_reports_those_with_test_rows_and_spends_the_budget(self):
-    clients = _clients()
-    for name in list(clients)[:_NUM_CLIENTS // 2]:
-      train, (x, y) = clients[name]
-      clients[name] = train, (x[:0], y[:0])
-    examples = {
-        part: {name: examples_lib.Examples(*both[i]) for name, both in clients.items()}
-        for i, part in enumerate(("train", "test"))
-    }
-    folder = self.create_tempdir().full_path
-    files = client_files.write_examples(examples["train"], examples["test"], folder)
-    settings = plan.PrivateClusters(2, 1e4, 1e-5, rounds=6, learning_rate=0.5)
+  @parameterized.product(engine=list(engines.ENGINES), clients_per_round=[None, _NUM_CLIENTS // 2])
+  def test_finds_the_kinds_and_reports_those_with_test_rows_and_spends_the_budget(
+      self, engine, clients_per_round
+  ):
+    settings = plan.PrivateClusters(
+        2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round, learning_rate=0.5
+    )
     releases = releases_lib.Releases(1e4, 1e-5, 1)
-    run = fitting.Run(settings, _task().model, files, folder, 0, releases)
-    *_, (state, public) = run.states()
-    report = run.report(public)
+    taken_part = np.zeros(_NUM_CLIENTS, int)
+    with clients_lib.opened(engine, settings, _MODEL, _clients(_NUM_CLIENTS // 2)) as sums:
+      with mock.patch.object(sums, "total", wraps=sums.total) as total:
+        run = fitting.Run(settings, sums, 0, releases)
+        *_, (state, public) = run.states()
+        report = run.report(public)
+      scores = sums.scores(state.vectors, np.arange(_NUM_CLIENTS // 2, _NUM_CLIENTS), 1)
 
     np.testing.assert_allclose(report.counts, [6, 6, 12], atol=0.5)
     self.assertGreater(report.accuracies.min(), 0.85)
     self.assertAlmostEqual(report.accuracies[2], report.accuracies[:2].mean(), delta=0.05)
-    kinds = []
-    for (x, y), _ in clients.values():
-      logits = x @ state.vectors[:, :8].reshape(2, 4, 2) + state.vectors[:, np.newaxis, 8:]
-      kinds.append(int((logits.argmax(axis=2) == y).mean(axis=1).argmax()))
-    truth = [i % 2 for i in range(_NUM_CLIENTS)]
-    self.assertEqual(agreement.adjusted_rand_index(kinds, truth), 1.0)
+    # The public starts are the same in both engines, and so is the noise: so are the names.
+    kinds = _best(state.vectors)
+    self.assertEqual(agreement.adjusted_rand_index(kinds, _KINDS), 1.0)
+    np.testing.assert_array_equal(scores.slots, kinds[_NUM_CLIENTS // 2:])
     ledger = releases.ledger
-    spent = math.hypot(*(release.mu for release in ledger.releases))
-    self.assertBetween(spent / ledger.mu, 1 - 1e-4, 1)
+    self.assertBetween(ledger.mu_spent / ledger.mu, 1 - 1e-4, 1)
     names = [release.name for release in ledger.releases]
     self.assertEqual(names[0], "mean of sketches")
     self.assertEqual(names[-8:], ["histogram of norms", *(f"round {i + 1}" for i in range(6)),
                                   "report"])
     self.assertFalse(ledger.is_private)  # The noise is seeded.
+    for call in total.call_args_list:
+      if call.args[0] is bounded_sums.ROUND:
+        taken_part[call.args[2]] += 1
+    own_rounds = 3 if clients_per_round else 6
+    self.assertEqual(taken_part.tolist(), [own_rounds] * _NUM_CLIENTS)
+    # So each pays for its own rounds: the ledger's squares add up to the budget's for them alone.
+    of_rounds = [release.mu for release in ledger.releases if release.name.startswith("round")]
+    share = own_rounds * of_rounds[0] ** 2 / ledger.mu**2
+    self.assertEqual((len(set(of_rounds)), round(share, 6)), (1, 0.75))
+
+  def test_both_engines_group_alike_with_the_same_noise(self):
+    settings = plan.PrivateClusters(2, 2e3, 1e-5, rounds=4, clients_per_round=12, learning_rate=0.5)
+    found = []
+    for engine in engines.ENGINES:
+      with clients_lib.opened(engine, settings, _MODEL, _clients()) as sums:
+        run = fitting.Run(settings, sums, 0, releases_lib.Releases(2e3, 1e-5, 1))
+        *_, (state, _) = run.states()
+        found.append(sums.scores(state.vectors, np.arange(_NUM_CLIENTS), 1).slots)
+    self.assertEqual(agreement.adjusted_rand_index(*found), 1.0)
 
   def test_stated_noise_is_that_of_all_shares(self):
-    task, folder = _task(), self.create_tempdir().full_path
-    files = client_files.write_client_files(task, folder)
+    clients = _clients()
+    sizes = {bounded_sums.SKETCH: 256, bounded_sums.NORM: 35, bounded_sums.ROUND: 23,
+             bounded_sums.REPORT: 4}
     self.enter_context(mock.patch.object(
-        slot_sums.Door, "ask", lambda self, name, question, public, size, *mu: np.zeros(size)
+        slot_sums.Door, "ask",
+        lambda door, name, question, *args, **kwargs: np.zeros(sizes[question]),
     ))
 
-    def stated(**trust):
-      settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6, **trust)
-      run = fitting.Run(
-          settings, task.model, files, folder, 0, releases_lib.Releases(8.0, 1e-5, 1)
-      )
-      next_state = mock.create_autospec(training.State.next, side_effect=training.State.next)
-      with mock.patch.object(training.State, "next", next_state):
-        *_, (_, public) = run.states()
-      return next_state.call_args.args[1].count_std, *run.report(public).count_stds
+    def stated(**changes):
+      settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6, **changes)
+      with clients_lib.opened(engines.JAX, settings, _MODEL, clients) as sums:
+        run = fitting.Run(settings, sums, 0, releases_lib.Releases(8.0, 1e-5, 1))
+        next_state = mock.create_autospec(training.State.next, side_effect=training.State.next)
+        with mock.patch.object(training.State, "next", next_state):
+          *_, (_, public) = run.states()
+        return next_state.call_args.args[1].count_std, *run.report(public).count_stds
 
     expected = stated()
     self.assertEqual(stated(trust="none"), expected)
     self.assertEqual(stated(trust="none", min_clients=24), expected)
     found = np.array(stated(trust="none", min_clients=6))
     np.testing.assert_allclose(found / expected, math.sqrt(24 / 6))
+    # A client pays for half of the rounds, in which half of the clients add a share.
+    found = np.array(stated(trust="none", min_clients=6, clients_per_round=12))
+    np.testing.assert_allclose(found / expected, [math.sqrt(12 / 6 / 2), *[math.sqrt(24 / 6)] * 3])
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class ReleasesTest(parameterized.TestCase):
     return releases_lib.Releases(epsilon, 1e-5, 3, self.folder)
 
   def _ask(self, releases, number, asked=None):
-    releases.ledger.record(f"question {number}", _MU, 1.0, 1 / _MU)
+    releases.ledger.record(f"question {number}", _MU, 1.0, 1 / _MU, f"pass {number // 2}")
 
     def question():
       if asked is not None:

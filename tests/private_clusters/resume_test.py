@@ -4,26 +4,29 @@ import dataclasses
 import os
 import shutil
 import tempfile
-import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from bench import watched_clusters
-from fl_clustering import runtime
+from fl_clustering.engine import engines
+from fl_clustering.private_clusters import clients as clients_lib
+from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.tasks import models
+from tests import hostile_clients
 from tests import nightly
 
-_SETTINGS = watched_clusters.SETTINGS
+# Each client takes part in every other round.
+_SETTINGS = plan.PrivateClusters(
+    2, epsilon=8.0, delta=1e-5, rounds=4, clients_per_round=10, learning_rate=0.5
+)
+_NUM_CLIENTS = 20
 _NUM_RELEASES = 17
 # By day, the sketches' mean, a round and the report.
 _SOME_RELEASES = nightly.either((0, 10, 16), range(_NUM_RELEASES))
 _ENTRIES = "releases.jsonl"
-
-
-def setUpModule():
-  unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
 
 class _Interrupted(Exception):
@@ -50,10 +53,16 @@ class _Books(releases_lib.Releases):
     return super().answer(noted)
 
 
-def _played(run, books):
-  run = run.with_releases(books)
-  *_, (state, public) = run.states()
-  return state, run.report(public)
+def _played(books, settings=_SETTINGS):
+  """Returns the last state and the report of a run on the same clients."""
+  model = models.build(
+      "logistic", (hostile_clients.NUM_FEATURES,), hostile_clients.NUM_CLASSES, "float32"
+  )
+  clients = hostile_clients.clients(np.random.default_rng(0), _NUM_CLIENTS)
+  with clients_lib.opened(engines.JAX, settings, model, clients) as sums:
+    run = fitting.Run(settings, sums, 0, books)
+    *_, (state, public) = run.states()
+    return state, run.report(public)
 
 
 def _entries(folder):
@@ -68,11 +77,9 @@ class ResumeTest(parameterized.TestCase):
     super().setUpClass()
     temporary = tempfile.TemporaryDirectory()
     cls.addClassCleanup(temporary.cleanup)
-    cls.clients, cls.journal = (os.path.join(temporary.name, name) for name in ("c", "j"))
-    os.mkdir(cls.clients)
-    cls.run_ = watched_clusters.build_run(cls.clients)
+    cls.journal = os.path.join(temporary.name, "journal")
     cls.books = _Books(cls.journal)
-    cls.state, cls.report = _played(cls.run_, cls.books)
+    cls.state, cls.report = _played(cls.books)
 
   def _journal(self, num_entries):
     """Returns a copy of the whole run's journal when it had so many entries, all answered."""
@@ -102,12 +109,12 @@ class ResumeTest(parameterized.TestCase):
     folder = self._journal(number)
     first = _Books(folder, stop_at=number)
     with self.assertRaises(_Interrupted):
-      _played(self.run_, first)
+      _played(first)
     self.assertEqual(first.asked, [number])
     self.assertLen(_entries(folder), number + 1)
 
     second = _Books(folder)
-    state, report = _played(self.run_, second)
+    state, report = _played(second)
     self.assertEqual(second.asked, list(range(number + 1, _NUM_RELEASES)))
     self.assertEqual(second.lost, [self.books.ledger.releases[number].name])
     self._check_ledger(second, folder)
@@ -115,7 +122,7 @@ class ResumeTest(parameterized.TestCase):
     self.assertEqual(np.isnan(report.accuracies[-1]), number == _NUM_RELEASES - 1)
 
     third = _Books(folder)
-    again, _ = _played(self.run_, third)
+    again, _ = _played(third)
     self.assertEqual((third.asked, third.lost), ([], second.lost))
     np.testing.assert_array_equal(again.vectors, state.vectors)
 
@@ -123,7 +130,7 @@ class ResumeTest(parameterized.TestCase):
   def test_after_an_answer_the_run_goes_on_as_if_nothing_had_happened(self, num_entries):
     folder = self._journal(num_entries)
     books = _Books(folder)
-    state, report = _played(self.run_, books)
+    state, report = _played(books)
     self.assertEqual(books.asked, list(range(num_entries, _NUM_RELEASES)))
     self.assertEqual(books.lost, [])
     self._check_ledger(books, folder)
@@ -131,15 +138,15 @@ class ResumeTest(parameterized.TestCase):
     np.testing.assert_array_equal(report.counts, self.report.counts)
 
   @parameterized.parameters(
-      {"epsilon": 7.9}, {"num_clusters": 3}, {"num_clusters": 1}, {"rounds": 5}
+      {"epsilon": 7.9}, {"num_clusters": 3}, {"num_clusters": 1}, {"rounds": 6},
+      {"clients_per_round": None}, {"clients_per_round": 5},
   )
   def test_other_settings_are_refused_before_anything_is_asked(self, **changes):
     settings = dataclasses.replace(_SETTINGS, **changes)
-    run = watched_clusters.build_run(self.create_tempdir().full_path, settings)
     folder = self._journal(_NUM_RELEASES)
     books = _Books(folder, settings=settings)
     with self.assertRaises(releases_lib.UnusableJournal):
-      _played(run, books)
+      _played(books, settings)
     self.assertEqual(books.asked, [])
     self.assertEqual(_entries(folder), _entries(self.journal))
 

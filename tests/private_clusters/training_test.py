@@ -6,6 +6,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from fl_clustering.engine import bounded_sums
 from fl_clustering.private_clusters import training
 
 _NUM_CLIENTS = 120
@@ -92,27 +93,18 @@ class FirstClipNormTest(parameterized.TestCase):
       ({0: 5}, 0, 0), ({-1: 5}, 0, -1), ({}, -1, 0),  # Without any count, it is the first.
   )
   def test_is_the_median(self, places, rest, expected):
-    counts = np.full(len(training.NORM_BINS) + 1, float(rest))
+    counts = np.full(len(bounded_sums.NORM_BINS) + 1, float(rest))
     for place, count in places.items():
       counts[place] += count
-    self.assertEqual(training.first_clip_norm(counts), training.NORM_BINS[expected])
+    self.assertEqual(training.first_clip_norm(counts), bounded_sums.NORM_BINS[expected])
 
 
 class UnclippingNormTest(parameterized.TestCase):
 
-  @parameterized.parameters(([3, 3, 20], 20), ([5, len(training.NORM_BINS)], -1))
+  @parameterized.parameters(([3, 3, 20], 20), ([5, len(bounded_sums.NORM_BINS)], -1), ([], -1))
   def test_is_twice_the_edge_above_the_largest_norm_or_the_last(self, places, expected):
-    counts = np.bincount(places, minlength=len(training.NORM_BINS) + 1)
-    self.assertEqual(training.unclipping_norm(counts), 2 * training.NORM_BINS[expected])
-
-
-class MessageNormTest(absltest.TestCase):
-
-  def test_no_message_is_longer(self):
-    update = np.zeros(9)
-    update[4] = 1
-    message = [*update, training.COUNT_WEIGHT, training.BIT_WEIGHT / 2]
-    self.assertAlmostEqual(training.message_norm(), np.linalg.norm(message))
+    counts = np.bincount(places, minlength=len(bounded_sums.NORM_BINS) + 1)
+    self.assertEqual(training.unclipping_norm(counts), 2 * bounded_sums.NORM_BINS[expected])
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ def _probe(features: jax.Array, labels: jax.Array, num_classes: int) -> jax.Arra
   is_own = counts > 0
   weights = _product(own, 1 / jnp.maximum(counts * is_own.sum(), 1))
   size = jnp.sqrt(jnp.sum(weights * jnp.mean(x**2, axis=1)))
-  x = jnp.where(size > 0, x / jnp.where(size > 0, size, 1), 0.0)
+  # Features that are not numbers stay so, and there is no sketch.
+  x = jnp.where(size == 0, 0.0, x / jnp.where(size == 0, 1, size))
 
   def step(unused_number: Any, probe: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     kernel, bias = probe

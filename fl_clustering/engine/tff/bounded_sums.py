@@ -1,4 +1,4 @@
-"""The clients of `engine/bounded_sums.py` as TFF's, whose messages its secure modular sum adds up."""
+"""The clients of `engine/bounded_sums.py` as TFF's, whose secure modular sum adds messages up."""
 
 from __future__ import annotations
 

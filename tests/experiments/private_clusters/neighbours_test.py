@@ -20,6 +20,7 @@ from pyarrow import parquet
 import tqdm
 
 from experiments.private_clusters import __main__ as private_clusters
+from fl_clustering.engine import engines
 from fl_clustering.private_clusters import releases
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
@@ -117,7 +118,7 @@ class NeighboursTest(parameterized.TestCase):
     cls.without = staticmethod(functools.cache(cls._without))
 
   @classmethod
-  def _left_of(cls, kind, tables, answers):
+  def _left_of(cls, engine, kind, tables, answers):
     """Returns all that a run leaves; it goes on with these answers, and adds its own to them."""
     # The same paths in all runs: they are printed.
     data, out, schema = (os.path.join(cls.base, name) for name in ("data", "out", "schema.json"))
@@ -145,19 +146,21 @@ class NeighboursTest(parameterized.TestCase):
       ended = in_process.run_program(
           private_clusters.main, "--dataset=files", f"--data_dir={data}",
           f"--schema={schema}", f"--output_dir={out}", "--num_clusters=2", "--rounds=2",
-          "--epsilon=1",
+          "--epsilon=1", f"--engine={engine}",
       )
     return ended, run_folder.files(out), [np.shape(found) for found in exact]
 
   @classmethod
-  def _without(cls, kind):
+  def _without(cls, engine, kind):
     answers = {}
-    return cls._left_of(kind, _ROWS, answers), answers
+    return cls._left_of(engine, kind, _ROWS, answers), answers
 
-  @parameterized.parameters(*_NEIGHBOURS)
-  def test_nothing_but_noisy_sums_shows_a_client(self, kind, client, rows):
+  @parameterized.parameters(
+      *((*one, engine) for engine in engines.ENGINES for one in _NEIGHBOURS)
+  )
+  def test_nothing_but_noisy_sums_shows_a_client(self, kind, client, rows, engine):
     nightly.skip_by_day(self, (kind, client, rows) not in _BY_DAY)
-    expected, answers = self.without(kind)
+    expected, answers = self.without(engine, kind)
     ended, files, shapes = expected
     self.assertEqual((ended[0], ended[2]), (0, ""))
     self.assertEqual(
@@ -167,7 +170,7 @@ class NeighboursTest(parameterized.TestCase):
             "released", "report.html", "results.csv", "rounds.csv", "summary.json", "tables",
         },
     )
-    found = self._left_of(kind, {**_ROWS, client: rows}, dict(answers))
+    found = self._left_of(engine, kind, {**_ROWS, client: rows}, dict(answers))
     self.assertEqual(found[0], ended)
     self.assertEqual(found[2], shapes)
     # Without the contents, whose difference takes long to be shown.

@@ -60,10 +60,10 @@ def _interrupted_in(release):
   """Has a run stop before it asks for a release."""
   ask = slot_sums.Door.ask
 
-  def interrupted(door, name, *arguments):
+  def interrupted(door, name, *arguments, **parallel):
     if name == release:
       raise KeyboardInterrupt
-    return ask(door, name, *arguments)
+    return ask(door, name, *arguments, **parallel)
 
   return mock.patch.object(slot_sums.Door, "ask", interrupted)
 
@@ -138,6 +138,12 @@ class SimulationTest(_ProgramTest):
       ("image_size", "--image_size=9"), ("schema", "--dataset=files"),
       ("min_clients", "--min_clients=3"), ("learning_rate", "--learning_rate=nan"),
       ("epsilon", "--epsilon=1e300"),  # Its noise would be too small to be drawn.
+      ("clients_per_round", "--clients_per_round=0"),
+      ("clients_per_round", "--clients_per_round=13"),
+      ("rounds", "--clients_per_round=6", "--rounds=3"),
+      ("min_clients", "--trust=none", "--clients_per_round=6", "--min_clients=7"),
+      ("evaluated_clients", "--evaluated_clients=0"),
+      ("evaluated_clients", "--evaluated_clients=13"),
   )
   def test_refuses(self, name, *arguments):
     self._check_refused(f"[`']{name}[`']", "refused", *arguments)
@@ -156,7 +162,7 @@ class SimulationTest(_ProgramTest):
     self.assertNotIn("refused", os.listdir(self.base))
 
 
-class OwnTablesTest(_ProgramTest):
+class _TablesTest(_ProgramTest):
 
   @classmethod
   def setUpClass(cls):
@@ -167,10 +173,6 @@ class OwnTablesTest(_ProgramTest):
         "--dataset=files", "--num_clusters=2", "--rounds=2", "--delta=0.3", "--epsilon=1", data,
         f"--schema={schema}",
     )
-    with mock.patch.object(logging, "warning") as warned:
-      cls.folder, cls.printed = cls._run("real")
-    cls.warned = warned.call_args_list
-
   @classmethod
   def _write_tables(cls, name, tables):
     """Writes tables; returns the flag that names their folder."""
@@ -180,6 +182,65 @@ class OwnTablesTest(_ProgramTest):
       with open(os.path.join(folder, table), "w", encoding="utf-8") as file:
         file.write("x,c,y,part\n" + rows)
     return f"--data_dir={folder}"
+
+  def _spent(self, folder):
+    """Returns what single releases cost, the total, and the budget, of what a run released."""
+    *spent, (last, total) = (
+        (row["release"], float(row["value"]))
+        for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"
+    )
+    self.assertEqual(last, "all together")
+    results = {
+        row["metric"]: float(row["value"]) for row in run_folder.rows(folder, "results.csv")
+    }
+    return dict(spent), total, results["mu"], results["own_rounds"]
+
+
+class SomeClientsTest(_TablesTest):
+  """Rounds over some of the clients, in JAX."""
+
+  _FLAGS = ("--engine=jax", "--clients_per_round=3", "--rounds=4")
+
+  def test_each_client_pays_for_its_own_rounds_and_the_run_goes_on_after_an_interruption(self):
+    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
+      self._run("some", *self._FLAGS)
+    folder = os.path.join(self.base, "some")
+    before = run_folder.read(folder, "journal/releases.jsonl")
+    self._check_refused("`clients_per_round`", "some", *self._FLAGS[:1], "--rounds=4", "--resume")
+    self._run("some", *self._FLAGS, "--resume")
+    self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
+    spent, total, budget, own_rounds = self._spent(os.path.join(folder, "released"))
+    self.assertEqual(own_rounds, 2)
+    self.assertAlmostEqual(total / budget, 1, places=6)
+    # Of two rounds of a pass, each client pays for one.
+    self.assertLen({name for name in spent if name.startswith("round ")}, 4)
+    charged = [mu for name, mu in spent.items() if name not in ("round 2", "round 4")]
+    self.assertAlmostEqual(np.linalg.norm(charged) / total, 1, places=6)
+    released = run_folder.files(os.path.join(folder, "released"))
+    shutil.rmtree(os.path.join(folder, "released"))
+    os.remove(os.path.join(folder, "report.html"))
+    self._run("some", *self._FLAGS, "--resume")
+    self.assertEqual(run_folder.files(os.path.join(folder, "released")), released)
+
+  def test_a_simulation_evaluates_some(self):
+    folder, _ = self._run(
+        "evaluated", *self._FLAGS, "--simulation", "--evaluated_clients=1", "--num_clusters=1"
+    )
+    accuracies = [
+        float(row["value"]) for row in run_folder.rows(folder, "results.csv")
+        if row["metric"] == "accuracy"
+    ]
+    self.assertContainsSubset(accuracies, (0.0, 1.0))  # Each has one row for testing.
+
+
+class OwnTablesTest(_TablesTest):
+
+  @classmethod
+  def setUpClass(cls):
+    super().setUpClass()
+    with mock.patch.object(logging, "warning") as warned:
+      cls.folder, cls.printed = cls._run("real")
+    cls.warned = warned.call_args_list
 
   def test_is_no_simulation(self):
     (warning,) = self.warned
@@ -222,12 +283,10 @@ class OwnTablesTest(_ProgramTest):
     with np.load(os.path.join(folder, "models.npz")) as models:
       shapes = {name: models[name].shape for name in models}
     self.assertEqual(shapes, {"dense_1/kernel": (2, 3, 2), "dense_1/bias": (2, 2)})
-    spent = [row["value"] for row in run_folder.rows(folder, "ledger.csv") if row["metric"] == "mu"]
-    results = {
-        row["metric"]: float(row["value"]) for row in run_folder.rows(folder, "results.csv")
-    }
-    spent = np.linalg.norm(list(map(float, spent)))
-    self.assertAlmostEqual(spent / results["mu"], 1, places=6)
+    spent, total, budget, own_rounds = self._spent(folder)
+    self.assertEqual(own_rounds, 2)
+    self.assertAlmostEqual(np.linalg.norm(list(spent.values())) / budget, 1, places=6)
+    self.assertAlmostEqual(total / budget, 1, places=6)
     shares = [float(row["value"]) for row in run_folder.rows(folder, "budget.csv")]
     self.assertAlmostEqual(sum(shares), 1, places=6)
 
@@ -398,6 +457,9 @@ class OwnTablesTest(_ProgramTest):
       ("image_size", "--image_size=7"), ("num_clusters", "--num_clusters=6"),
       ("min_clients", "--trust=none", "--min_clients=6"), ("epsilon", "--epsilon=4,8"),
       ("num_seeds", "--num_seeds=2"), ("epsilon", "--epsilon=inf"),
+      ("evaluated_clients", "--evaluated_clients=2"),
+      ("clients_per_round", "--clients_per_round=6"),
+      ("rounds", "--clients_per_round=3", "--rounds=3"),
       ("data_dir", "--data_dir=/no/folder"),
   )
   def test_refuses(self, name, *arguments):

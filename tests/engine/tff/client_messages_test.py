@@ -8,12 +8,12 @@ from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
-from bench import audited_clusters
+from fl_clustering.engine import bounded_sums
 from fl_clustering.engine import sketch
-from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import client_messages
-from fl_clustering.private_clusters import training
+from fl_clustering.engine.tff import client_sketches
 from fl_clustering.tasks import networks
+from tests import hostile_clients
 from tests import nightly
 
 _MODEL = networks.Logistic()((4,), 3, "float32")
@@ -42,9 +42,9 @@ class RoundMessageTest(parameterized.TestCase):
     )
     steps = client_messages.in_steps(message).numpy()
     self.assertEqual(steps.shape, (3 * 16 + 1,))
-    bound = training.message_norm() * client_messages.STEPS
+    bound = bounded_sums.ROUND.sensitivity * bounded_sums.STEPS
     self.assertLessEqual(_norm(steps), bound)
-    self.assertGreater(_norm(steps[:-1].reshape(3, 16)[slot]), 0.19 * client_messages.STEPS)
+    self.assertGreater(_norm(steps[:-1].reshape(3, 16)[slot]), 0.19 * bounded_sums.STEPS)
     self.assertFalse(np.delete(steps[:-1].reshape(3, 16), slot, axis=0).any())
     if update == "ordinary" and clip_norm < 1:  # A long update nearly reaches it.
       self.assertGreater(_norm(steps), bound * (1 - 1e-4))
@@ -52,7 +52,8 @@ class RoundMessageTest(parameterized.TestCase):
   @parameterized.parameters(0.0, 1e-12, 0.7, 3.0, 500.0, 1e300)
   def test_the_histogram_has_a_place_for_every_norm(self, norm):
     message = client_messages.norm_message(tf.constant([norm, 0.0], tf.float64)).numpy()
-    self.assertEqual(message.tolist(), np.eye(35)[np.digitize(norm, training.NORM_BINS)].tolist())
+    place = np.digitize(norm, bounded_sums.NORM_BINS)
+    self.assertEqual(message.tolist(), np.eye(35)[place].tolist())
 
 
 class ReportMessageTest(absltest.TestCase):
@@ -154,17 +155,20 @@ def _messages(train, test, vectors, clip_norm):
 class AnyClientTest(absltest.TestCase):
 
   def test_sends_nothing_that_is_longer_than_the_sensitivity(self):
-    bounds = 1, 1, training.message_norm(), math.sqrt(0.5)
+    bounds = [question.sensitivity for question in hostile_clients.QUESTIONS]
     longest = [0.0] * len(bounds)
     for seed in range(nightly.either(50, 5000)):
       rng = np.random.default_rng(seed)
-      train, test = audited_clusters.mixed(seed)
+      train, test = (
+          np.column_stack([features, labels]).astype(np.float32)
+          for features, labels in hostile_clients.examples(rng)
+      )
       vectors = rng.normal(size=(2, 15)) * 10 ** rng.uniform(-9, 30)
       messages = _messages(
           tf.constant(train), tf.constant(test), tf.constant(vectors, tf.float32),
           tf.constant(10 ** rng.uniform(-12, 3), tf.float64),
       )
-      norms = [_norm(message.numpy()) / client_messages.STEPS for message in messages]
+      norms = [_norm(message.numpy()) / bounded_sums.STEPS for message in messages]
       longest = list(map(max, longest, norms))
     for norm, bound in zip(longest, bounds, strict=True):
       self.assertBetween(norm, 0.999 * bound, bound)

@@ -1,4 +1,4 @@
-"""Tests for fl_clustering.private_clusters.point_files: sums that TFF's clients add up."""
+"""Tests of sums that TFF's clients add up."""
 
 import collections
 import re
@@ -12,11 +12,11 @@ import tensorflow_federated as tff
 
 from dp_clustering import noise
 from fl_clustering import kmeans
+from fl_clustering import runtime
+from fl_clustering.engine.tff import point_files
 from fl_clustering.kmeans import estimator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import secure_sums
-from fl_clustering.engine.tff import point_files
-from fl_clustering import runtime
 
 # What TFF can do between the clients and the server that adds nothing up and tells nothing.
 _HARMLESS = {
