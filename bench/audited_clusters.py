@@ -292,7 +292,7 @@ def _percent(sums_type: Any) -> Any:
   def in_percent(sums: Any, question: Any, public: Any, clients: np.ndarray) -> np.ndarray:
     found = total(sums, question, public, clients)
     if question is bounded_sums.REPORT:
-      found[::2] += 99 * (found[::2] + found[1::2])  # The accuracy: the cells are less and of 1/2.
+      found[::2] += 99 * (found[::2] + found[1::2])  # Accuracy - 1/2, and 1/2.
     return found
 
   return mock.patch.object(sums_type, "total", in_percent)
