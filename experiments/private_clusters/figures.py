@@ -55,7 +55,8 @@ def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
 
 
 ROUNDS = tidy_experiment.Figure(
-    "rounds", "Sizes of the clusters (moving means of noisy counts) and clip norm, by round",
+    "rounds",
+    "Sizes of the clusters in a round (moving means of noisy counts) and clip norm, by round",
     "Level lines at the end mean that the clients have settled on their clusters; lines that go on "
     "swinging, also below zero, are noise. The clip norm follows the median of the updates' norms. "
     "In a round of revival, never one of the last, the smallest cluster had hardly any clients and "

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
   from fl_clustering.tasks import pooled_examples
 
-# Rows of sketches at a time.
-_BLOCK_ROWS = 4096
+# How many clients' sketches are in memory at a time, beside those that clients keep.
+_SKETCHES_AT_ONCE = 16_384
 
 
 class _How(NamedTuple):
@@ -226,7 +226,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     return self._blocks.results(with_places, items())
 
   def _block(self, pool: client_pool.ClientPool, block: np.ndarray) -> _Clients:
-    of_clients = np.where(block < 0, 0, block)
+    of_clients = np.maximum(block, 0)
     starts = pool.starts[of_clients].astype(np.int32)
     counts = np.where(block < 0, 0, pool.counts[of_clients]).astype(np.int32)
     return _Clients(pool.pool, *self._blocks.put(starts, counts))
@@ -242,7 +242,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     if self.num_clusters == 1:
       slots = np.zeros(len(block), np.int32)
     elif public.is_locked:
-      own = self._centered[np.where(block < 0, 0, block)].astype(np.float64)
+      own = self._centered[np.maximum(block, 0)].astype(np.float64)
       distances = [((own - center) ** 2).sum(axis=1) for center in public.centers]
       slots = np.argmin(distances, axis=0).astype(np.int32)
     else:
@@ -314,7 +314,7 @@ class BoundedSums(bounded_sums.BoundedSums):
   ) -> np.ndarray:
     """Returns the accuracies of clients' models, by their slots, on their test data."""
     def work(most: int, block: np.ndarray) -> Any:
-      own = self._blocks.put(slots_of[np.where(block < 0, 0, block)])[0]
+      own = self._blocks.put(slots_of[np.maximum(block, 0)])[0]
       return _are_right(self._how(most), vectors, own, self._block(self._test, block))
 
     slots_of = np.zeros(self.num_clients, np.int32)
@@ -350,12 +350,11 @@ class BoundedSums(bounded_sums.BoundedSums):
 
   def _sketches(self, clients: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields some clients at a time and their sketches, float64 of norm 1 or 0."""
-    own = sketches_lib.sketches(
-        self._blocks, self.model.num_classes, self._train, clients, sketch.SIZE
-    )
-    for start in range(0, len(clients), _BLOCK_ROWS):
-      rows = slice(start, start + _BLOCK_ROWS)
-      yield clients[rows], sketch.unit(own[rows])
+    for start in range(0, len(clients), _SKETCHES_AT_ONCE):
+      some = clients[start : start + _SKETCHES_AT_ONCE]
+      yield some, sketch.unit(sketches_lib.sketches(
+          self._blocks, self.model.num_classes, self._train, some, sketch.SIZE
+      ))
 
   @own_settings.own()
   def centered_sketches(self, mean: np.ndarray) -> secure_sums.SinglePoints:
@@ -376,7 +375,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     slots_of[clients] = slots
 
     def work(most: int, block: np.ndarray) -> Any:
-      own = self._blocks.put(slots_of[np.where(block < 0, 0, block)])[0]
+      own = self._blocks.put(slots_of[np.maximum(block, 0)])[0]
       updates = _updates(
           self._how(most), False, np.int32(finetuning_steps), np.float32(self.learning_rate), sent,
           own, self._block(self._train, block),
