@@ -1,10 +1,11 @@
 """What an audit of private clusters looks at, and bugs that it has to find.
 
 1. *Replay.*  Runs in which one client's data are replaced get the answers of another run.  Every
-   sum over the other clients must be the same to the bit: given the answers, no other client's
-   message may depend on the client.
+   sum over the other clients must be the same to the bit: given the answers, neither another
+   client's message nor who is asked may depend on the client.
 2. *Sensitivity.*  Whatever the client holds, its message in standard deviations of the noise has a
-   norm of at most the mu that the ledger charges.
+   norm of at most the mu that the ledger charges.  So has everything that it sends in a run: the
+   client may not take part more often than it pays for.
 3. *Canary.*  Many runs with the client and as many without it: how far apart the logarithms of the
    likelihood ratio of all answers are bounds the mu of the whole run.
 4. *Noise.*  It is as large as stated, and independent everywhere (`noise_residuals`).
@@ -18,23 +19,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import math
-from typing import Any, Callable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Mapping, TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
 from scipy import special
-import tensorflow as tf
 
 from bench import noise_residuals
 from bench import watched_clusters
 from clustering_basics import randomness
+from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import participation
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.engine.tff import client_messages
 from fl_clustering.private_clusters import fitting
-from fl_clustering.private_clusters import grouping
-from fl_clustering.engine.tff import point_files
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
 
@@ -48,11 +46,11 @@ _MOST_CELLS = 16
 _NUM_FEATURES = watched_clusters.NUM_FEATURES
 _SPECIAL = (0.0, -0.0, 1.0, -1e-45, 1e-30, 1e30, -3e38, math.inf, -math.inf, math.nan)
 
-# Examples for training and testing, float32 of shape (n, _NUM_FEATURES + 1) with labels last.
-_Data = tuple[np.ndarray, np.ndarray]
+# From the watched client's data to clients, as of `watched_clusters.build_sums`.
+_Build = Callable[[watched_clusters.Data], bounded_sums.BoundedSums]
 
 
-def _examples(features: np.ndarray, labels: Any = None, num_test: int = 4) -> _Data:
+def _examples(features: np.ndarray, labels: Any = None, num_test: int = 4) -> watched_clusters.Data:
   """Returns a client's data; without labels, they are random."""
   if labels is None:
     labels = np.random.default_rng(1).integers(watched_clusters.NUM_CLASSES, size=len(features))
@@ -65,7 +63,7 @@ def _normal(scale: float, num_rows: int = 20) -> np.ndarray:
   return np.random.default_rng(2).normal(size=(num_rows, _NUM_FEATURES)) * scale
 
 
-def canary() -> _Data:
+def canary() -> watched_clusters.Data:
   """Returns the data of a client that is as visible as can be.
 
   Its updates are longer than any clip norm, and its accuracy on its only test example is 0 or 1.
@@ -73,7 +71,7 @@ def canary() -> _Data:
   return _examples(_normal(1e3), num_test=1)
 
 
-def mixed(seed: int) -> _Data:
+def mixed(seed: int) -> watched_clusters.Data:
   """Returns any number of examples of numbers that are hard to compute with."""
   rng = np.random.default_rng(seed)
   size = int(rng.integers(20)), _NUM_FEATURES
@@ -85,7 +83,7 @@ def mixed(seed: int) -> _Data:
 
 
 # What the watched client may hold, by its name in the output.
-CLIENTS: dict[str, Callable[[], _Data]] = {
+CLIENTS: dict[str, Callable[[], watched_clusters.Data]] = {
     "canary": canary,
     "ordinary": lambda: _examples(_normal(1.0)),
     "huge": lambda: _examples(np.full((20, _NUM_FEATURES), 3e38)),
@@ -100,12 +98,6 @@ CLIENTS: dict[str, Callable[[], _Data]] = {
     "no examples for testing": lambda: _examples(_normal(1.0), num_test=0),
     **{f"mixed {seed}": functools.partial(mixed, seed) for seed in range(4)},
 }
-
-
-def replace_last(run: fitting.Run, data: _Data) -> None:
-  """Writes other examples to the files of the last client."""
-  for name, rows in zip(("train", "test"), data):
-    rows.tofile(run.clients[-1][name])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +138,8 @@ class Replayed:
     num_clients: How many kinds of the watched client there were.
     dependent: The releases in which other clients' messages depend on it.
     cost: The largest norm of its message, in standard deviations of the noise that was drawn, over
-      the mu in the ledger.
-    costly: Which client and release that was.
+      the mu in the ledger; or that of all its messages, over the mu of the run.
+    costly: Which client and release, or run, that was.
   """
 
   num_releases: int
@@ -196,28 +188,29 @@ class Case:
   @property
   def mu(self) -> float:
     """What a run may cost, by its ledger."""
-    return self.settings.budget.total
+    return self.settings.budget(watched_clusters.NUM_CLIENTS).total
 
   def _watched(
-      self, run: fitting.Run, number: int = 0, **kwargs: Any
+      self, sums: bounded_sums.BoundedSums, number: int = 0, **kwargs: Any
   ) -> watched_clusters.Watch:
     seed = None
     if self.seed is not None:
       seed = int(randomness.generator(self.seed, "audit", number).integers(2**32))
-    return watched_clusters.watched(run, watched_clusters.Watch(
+    return watched_clusters.Watch(
         self.settings, seed, num_without_share=self.num_without_share, **kwargs
-    ))
+    ).play(sums)
 
   def replayed(
-      self, run: fitting.Run, clients: Mapping[str, Callable[[], _Data]] = CLIENTS
+      self, build: _Build, clients: Mapping[str, Callable[[], watched_clusters.Data]] = CLIENTS
   ) -> Replayed:
     """Replays the answers of a run with the first of some watched clients to all of them."""
     first: watched_clusters.Watch | None = None
     costs, dependent = [], set()
-    for name, build in clients.items():
-      replace_last(run, build())
-      watch = self._watched(run, replayed=first.answers if first else ())
+    for name, data in clients.items():
+      watch = self._watched(build(data()), replayed=first.answers if first else ())
       first = first or watch
+      of_run = math.hypot(*(answer.cost for answer in watch.answers))
+      costs.append((of_run / self.mu, f"the whole run, {name}"))
       for before, after in zip(first.answers, watch.answers, strict=True):
         release = after.release
         costs.append((after.cost / release.mu, f"{release.name}, {name}"))
@@ -230,15 +223,15 @@ class Case:
     )
 
   def repeated(
-      self, run: fitting.Run, num_runs: int, error_rate: float,
+      self, build: _Build, num_runs: int, error_rate: float,
       after_run: Callable[[], Any] = lambda: None,
   ) -> Repeated:
     """Plays so many runs with the canary, and as many without it."""
-    replace_last(run, canary())
+    sums = build(canary())
     scores, residuals = np.empty((2, num_runs)), []
     for number in range(2 * num_runs):
       is_present = bool(number % 2)
-      evidence = self._watched(run, number, is_present=is_present).evidence
+      evidence = self._watched(sums, number, is_present=is_present).evidence
       scores[int(is_present), number // 2] = evidence.log_ratio
       residuals.append(_few_cells(evidence.residuals(is_present)))
       after_run()
@@ -257,7 +250,7 @@ def accusations(mu: float, found: Replayed | Repeated) -> list[str]:
   return [name for name, value in is_wrong.items() if value]
 
 
-def _half_of_the_noise() -> Any:
+def _half_of_the_noise(unused_sums: Any) -> Any:
   draw = releases_lib.Releases.discrete_gaussian
   return mock.patch.object(
       releases_lib.Releases, "discrete_gaussian",
@@ -265,7 +258,7 @@ def _half_of_the_noise() -> Any:
   )
 
 
-def _reused_noise() -> Any:
+def _reused_noise(unused_sums: Any) -> Any:
   """Draws once for all arrays of the same shape in a run."""
   draw, drawn = releases_lib.Releases.discrete_gaussian, {}
 
@@ -277,24 +270,32 @@ def _reused_noise() -> Any:
   return mock.patch.object(releases_lib.Releases, "discrete_gaussian", reused)
 
 
-def _longer_updates() -> Any:
-  message = client_messages.round_message
+def _longer_updates(sums_type: Any) -> Any:
+  """Clients clip at many times the clip norm, which they divide by."""
+  total, times = sums_type.total, 1000
 
-  def unclipped(update: tf.Tensor, slot: tf.Tensor, num_slots: int, clip_norm: Any) -> tf.Tensor:
-    too_long = tf.maximum(tf.norm(update) / clip_norm, 1.0)
-    return message(update, slot, num_slots, clip_norm) * too_long
+  def longer(sums: Any, question: Any, public: Any, clients: np.ndarray) -> np.ndarray:
+    if question is not bounded_sums.ROUND:
+      return total(sums, question, public, clients)
+    clip_norm = times * public.clip_norm
+    found = total(sums, question, public._replace(clip_norm=clip_norm), clients)
+    updates = found[:-1].reshape(sums.num_clusters, -1)[:, :-1]
+    updates *= times
+    return found
 
-  return mock.patch.object(client_messages, "round_message", unclipped)
+  return mock.patch.object(sums_type, "total", longer)
 
 
-def _number_right() -> Any:
-  accuracy = client_messages.accuracy
-  return mock.patch.object(
-      client_messages, "accuracy",
-      lambda model, vector, test: (
-          accuracy(model, vector, test) * tf.cast(tf.size(test[1]), tf.float64)
-      ),
-  )
+def _percent(sums_type: Any) -> Any:
+  total = sums_type.total
+
+  def in_percent(sums: Any, question: Any, public: Any, clients: np.ndarray) -> np.ndarray:
+    found = total(sums, question, public, clients)
+    if question is bounded_sums.REPORT:
+      found[::2] += 99 * (found[::2] + found[1::2])  # Accuracy - 1/2, and 1/2.
+    return found
+
+  return mock.patch.object(sums_type, "total", in_percent)
 
 
 def _exactly(release: str, cells: slice) -> Any:
@@ -302,22 +303,48 @@ def _exactly(release: str, cells: slice) -> Any:
   ask = slot_sums.Door.ask
 
   def ask_exactly(
-      door: slot_sums.Door, name: str, question: Any, public: Any, size: int, *args: Any
+      door: slot_sums.Door, name: str, question: Any, public: Any, clients: np.ndarray, *args: Any,
+      **kwargs: Any,
   ) -> np.ndarray | None:
-    found = ask(door, name, question, public, size, *args)
+    found = ask(door, name, question, public, clients, *args, **kwargs)
     if found is not None and name.startswith(release):
       # pylint: disable-next=protected-access
-      clients = door._clients
-      shares = itertools.repeat(np.zeros(size, np.int64))
-      exact = point_files.total(question, public, clients, shares)
-      found[cells] = exact[cells] / client_messages.STEPS
+      exact = door._sums.total(question, public, clients)
+      found[cells] = exact[cells] / bounded_sums.STEPS
     return found
 
   return mock.patch.object(slot_sums.Door, "ask", ask_exactly)
 
 
+def _same_clients(unused_sums: Any) -> Any:
+  return mock.patch.object(
+      participation, "round_robin",
+      lambda seed, num_clients, clients_per_round, number: np.arange(num_clients)[
+          -clients_per_round:
+      ],
+  )
+
+
+def _schedule_from_data(unused_sums: Any) -> Any:
+  """Deals out the rounds by a seed that the clients' sketches decide."""
+
+  def dealt(run: fitting.Run, number: int) -> np.ndarray:
+    # pylint: disable=protected-access
+    sums = run._sums
+    exact = sums.total(bounded_sums.SKETCH, None, np.arange(sums.num_clients))
+    seed = int(np.abs(exact).sum())
+    return participation.round_robin(
+        seed, sums.num_clients, run._settings.clients_per_round, number
+    )
+
+  return mock.patch.object(fitting.Run, "_clients", dealt)
+
+
 # Of the sums of a round.
 _COUNTS = slice(watched_clusters.NUM_PARAMETERS, None, watched_clusters.NUM_PARAMETERS + 1)
+_HALF = Case(dataclasses.replace(
+    watched_clusters.SETTINGS, clients_per_round=watched_clusters.NUM_CLIENTS // 2
+))
 # All by their names in the output.
 CASES: dict[str, Case] = {
     "server's noise": Case(),
@@ -329,36 +356,19 @@ CASES: dict[str, Case] = {
         num_without_share=watched_clusters.NUM_CLIENTS // 4,
     ),
     "one cluster": Case(dataclasses.replace(watched_clusters.SETTINGS, num_clusters=1)),
+    "rounds over half of the clients": _HALF,
 }
-# Contexts in which runs are built and played.
-_BUGS: dict[str, Callable[[], Any]] = {
+# Contexts in which runs of the case `PLANTED` are played, given the engine's class of clients.
+PLANTED = _HALF
+PLANTED_BUGS: dict[str, Callable[[Any], contextlib.AbstractContextManager]] = {
     "half of the noise": _half_of_the_noise,
     "one draw for equal shapes": _reused_noise,
     "updates are not clipped": _longer_updates,
-    "sketches are centered by their exact mean": lambda: _exactly(
+    "sketches are centered by their exact mean": lambda unused_sums: _exactly(
         "mean of sketches", slice(None)
     ),
-    "exact counts are divisors": lambda: _exactly("round", _COUNTS),
-    "accuracy in examples": _number_right,
-}
-
-
-def _trace_anew() -> None:
-  fitting.build_questions.cache_clear()
-  grouping.build_sum_of_sketches.cache_clear()
-
-
-@contextlib.contextmanager
-def _planted(bug: Callable[[], Any]) -> Iterator[None]:
-  """Plants a bug also in what TFF has traced before, and leaves none of it in there."""
-  _trace_anew()
-  try:
-    with bug():
-      yield
-  finally:
-    _trace_anew()
-
-
-PLANTED_BUGS: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
-    name: functools.partial(_planted, bug) for name, bug in _BUGS.items()
+    "exact counts are divisors": lambda unused_sums: _exactly("round", _COUNTS),
+    "accuracy in percent": _percent,
+    "the same clients in every round": _same_clients,
+    "a schedule by what clients hold": _schedule_from_data,
 }

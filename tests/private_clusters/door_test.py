@@ -1,7 +1,6 @@
 """Spies on TFF in whole runs: only sums of all clients' messages reach the server."""
 
 import tempfile
-import unittest
 from unittest import mock
 
 from absl.testing import absltest
@@ -11,10 +10,11 @@ from tensorflow_federated.python.core.impl.compiler import tree_analysis
 
 from bench import audited_clusters
 from bench import watched_clusters
-from fl_clustering.private_clusters import fitting
-from fl_clustering.private_clusters import grouping
+from fl_clustering.engine.tff import bounded_sums
 from fl_clustering.engine.tff import point_files
-from fl_clustering import runtime
+from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import releases as releases_lib
+from tests import local_runtime
 
 # They take nothing from the clients to the server.
 _HARMLESS = {
@@ -24,7 +24,7 @@ _HARMLESS = {
 
 
 def setUpModule():
-  unittest.addModuleCleanup(runtime.LocalRuntime().close)
+  local_runtime.use()
 
 
 def _to_server(computation):
@@ -37,6 +37,32 @@ def _to_server(computation):
 
   tree_analysis.visit_preorder(computation.to_building_block(), visit)
   return found - _HARMLESS
+
+
+class _Spy(tff.framework.SyncContext):
+  """Notes which computations have what results."""
+
+  def __init__(self, context):
+    self._context = context
+    self.seen = []
+
+  def invoke(self, comp, arg):
+    found = self._context.invoke(comp, arg)
+    self.seen.append((comp, found))
+    return found
+
+
+def _played(sums):
+  """Returns what a run asks TFF for, and its releases."""
+  settings = audited_clusters.PLANTED.settings
+  releases = releases_lib.Releases(settings.epsilon, settings.delta, 1)
+  stack = tff.framework.get_context_stack()
+  spy = _Spy(stack.current)
+  with stack.install(spy):
+    run = fitting.Run(settings, sums, 0, releases)
+    *_, (_, public) = run.states()
+    run.report(public)
+  return spy.seen, releases.ledger.releases
 
 
 class DoorTest(absltest.TestCase):
@@ -52,31 +78,33 @@ class DoorTest(absltest.TestCase):
       cls.operators[simulated] = _to_server(computation)
       return simulated
 
-    for build in (
-        point_files.build_question_round, fitting.build_questions,
-        grouping.build_sum_of_sketches,
-    ):
+    for build in (point_files.build_question_round, bounded_sums.build_rounds):
       build.cache_clear()
     cls.enterClassContext(mock.patch.object(
         tff.backends.test, "replace_secure_intrinsics_with_bodies", replaced
     ))
     folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-    run = watched_clusters.build_run(folder)
-    cls.watches = []
+    cls.runs = []
     for client in ("canary", "no examples", "no examples for testing", "NaN"):
-      audited_clusters.replace_last(run, audited_clusters.CLIENTS[client]())
-      watch = watched_clusters.Watch(watched_clusters.SETTINGS, 1)
-      cls.watches.append(watched_clusters.watched(run, watch))
+      sums = watched_clusters.build_sums(
+          "tff", folder, audited_clusters.PLANTED.settings, audited_clusters.CLIENTS[client]()
+      )
+      cls.runs.append(_played(sums))
+
+  def _answers(self, seen):
+    """Returns the computations that sum up messages."""
+    return [computation for computation, _ in seen if computation in self.operators]
 
   def test_the_server_gets_one_secure_sum_for_each_entry_of_the_ledger_and_nothing_else(self):
-    for watch in self.watches:
-      self.assertLen(watch.computations, len(watch.ledger.releases))
-      for release, computation in zip(watch.ledger.releases, watch.computations):
+    for seen, releases in self.runs:
+      answers = self._answers(seen)
+      self.assertLen(answers, len(releases))
+      for release, computation in zip(releases, answers):
         self.assertEqual(
             self.operators[computation], {"federated_secure_modular_sum"}, release.name
         )
       # The clients wrote their sketches, and said nothing.
-      ((computation, found),) = watch.unasked
+      ((computation, found),) = [one for one in seen if one[0] not in self.operators]
       self.assertEqual(_to_server(computation), {"federated_sum"})
       self.assertEqual(found, 0)
 
@@ -84,9 +112,9 @@ class DoorTest(absltest.TestCase):
     of_clients = [
         {
             release.name: str(computation.type_signature.parameter[1].member.share)
-            for release, computation in zip(watch.ledger.releases, watch.computations)
+            for release, computation in zip(releases, self._answers(seen))
         }
-        for watch in self.watches
+        for seen, releases in self.runs
     ]
     for types in of_clients:
       self.assertEqual(types, of_clients[0])

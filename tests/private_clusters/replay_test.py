@@ -1,9 +1,8 @@
-"""Replays whole runs with the answers of another one: whose messages depend on a client's data?"""
+"""Replays whole runs with the answers of another one: what depends on a client's data?"""
 
 import dataclasses
 import functools
 import math
-import unittest
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -11,20 +10,31 @@ import numpy as np
 
 from bench import audited_clusters
 from bench import watched_clusters
-from fl_clustering import runtime
-from fl_clustering.engine.tff import client_messages
+from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import engines
+from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import releases as releases_lib
 from tests import nightly
 
-_SETTINGS = watched_clusters.SETTINGS
+_ENGINES = tuple(filter(engines.is_installed, engines.ENGINES))
+# The mean, k-means, norms, rounds, report.
+_NUM_RELEASES = {
+    "server's noise": 17,
+    "clients' shares, a quarter left out": 17,
+    "one cluster": 6,
+    "rounds over half of the clients": 17,
+}
+# By day, beside a mixed one.
+_FEW_CLIENTS = ("canary", "NaN", "no examples")
+# By day, the others show the same: shares come on top of the same messages.
+_FEW_CASES = ("one cluster", "rounds over half of the clients")
 
 
 def setUpModule():
-  unittest.addModuleCleanup(runtime.LocalRuntime().close)
+  if engines.TFF in _ENGINES:
+    from tests import local_runtime
 
-
-# By day, beside a mixed one.
-_FEW_CLIENTS = ("canary", "NaN", "no examples")
+    local_runtime.use()
 
 
 def _clients():
@@ -38,37 +48,40 @@ def _clients():
 
 class ReplayTest(parameterized.TestCase):
 
-  @parameterized.parameters(
-      ("server's noise", 17), ("clients' shares, a quarter left out", 17), ("one cluster", 6)
-  )
-  def test_no_other_message_depends_on_a_client_and_its_own_costs_what_the_ledger_says(
-      self, name, num_releases
+  def _build(self, engine, settings):
+    folder = self.create_tempdir().full_path
+    return functools.partial(watched_clusters.build_sums, engine, folder, settings)
+
+  @parameterized.product(engine=_ENGINES, name=tuple(audited_clusters.CASES))
+  def test_nothing_else_depends_on_a_client_and_its_messages_cost_what_the_ledger_says(
+      self, engine, name
   ):
-    # By day, the clients' shares show the same: they come on top of the same messages.
-    nightly.skip_by_day(self, not name.startswith("clients"))
+    nightly.skip_by_day(self, name not in _FEW_CASES)
     case = dataclasses.replace(audited_clusters.CASES[name], seed=1)
-    run = watched_clusters.build_run(self.create_tempdir().full_path, case.settings)
-    found = case.replayed(run, _clients())
+    found = case.replayed(self._build(engine, case.settings), _clients())
     self.assertEqual(found.dependent, ())
     self.assertLessEqual(found.cost, 1, found.costly)
     self.assertGreater(found.cost, 1 - 1e-5)  # A client that pays less would show nothing.
-    self.assertEqual(found.num_releases, num_releases)  # The mean, k-means, norms, rounds, report.
+    self.assertEqual(found.num_releases, _NUM_RELEASES[name])
 
-  def test_a_watched_run_is_a_run(self):
-    run = watched_clusters.build_run(self.create_tempdir().full_path)
-    watch = watched_clusters.watched(run, watched_clusters.Watch(_SETTINGS, 1))
-    books = releases_lib.Releases(_SETTINGS.epsilon, _SETTINGS.delta, 1)
-    plain = run.with_releases(books)
+  @parameterized.product(engine=_ENGINES)
+  def test_a_watched_run_is_a_run_in_which_the_server_gets_totals_alone(self, engine):
+    settings = audited_clusters.PLANTED.settings
+    sums = self._build(engine, settings)()
+    watch = watched_clusters.Watch(settings, 1).play(sums)
+    books = releases_lib.Releases(settings.epsilon, settings.delta, 1)
+    plain = fitting.Run(settings, sums, 0, books)
     *_, (_, public) = plain.states()
     report = plain.report(public)
     self.assertEqual(watch.ledger.releases, books.ledger.releases)
+    self.assertEqual(watch.num_unasked, 0)
     noise = np.concatenate([
         ((answer.noisy - answer.others - answer.own) / answer.stds).ravel()
         for answer in watch.answers
     ])
     # As large as stated, within four standard errors of its variance.
     self.assertAlmostEqual(np.mean(noise**2), 1, delta=4 * math.sqrt(2 / len(noise)))
-    counts = 2 * watch.answers[-1].noisy[1::2] / client_messages.STEPS
+    counts = 2 * watch.answers[-1].noisy[1::2] / bounded_sums.STEPS
     np.testing.assert_array_equal(counts, report.counts[:-1])
 
 
