@@ -78,12 +78,18 @@ class SlotSumsTest(parameterized.TestCase):
       is_finite = np.isfinite(wide).all(axis=1)
       self.assertFalse(messages[~is_finite, :-1].any())
       norms = np.sqrt((np.where(is_finite[:, np.newaxis], wide, 0) ** 2).sum(axis=1))
+      # A processor may take what is subnormal for zero.
+      is_plain = ~((updates != 0) & (np.abs(updates) < np.finfo(np.float32).tiny)).any(axis=1)
       is_short = norms <= clip_norm
-      self.assertEqual(bits, bit * (2 * np.count_nonzero(is_short) - len(is_short)))
+      self.assertAlmostEqual(
+          bits, bit * (2 * np.count_nonzero(is_short) - len(is_short)),
+          delta=2 * bit * np.count_nonzero(~is_plain),
+      )
       # What is shorter than the clip norm is sent as it is; all else points where it did.
-      expected = wide[is_finite] / np.maximum(norms, clip_norm)[is_finite, np.newaxis]
+      is_plain &= is_finite
+      expected = wide[is_plain] / np.maximum(norms, clip_norm)[is_plain, np.newaxis]
       np.testing.assert_allclose(
-          messages[is_finite, :-1] / bounded_sums.STEPS, expected, atol=3 / bounded_sums.STEPS
+          messages[is_plain, :-1] / bounded_sums.STEPS, expected, atol=3 / bounded_sums.STEPS
       )
     self.assertGreater(longest, bound * (1 - 1e-4))
 
