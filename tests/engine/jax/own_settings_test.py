@@ -12,7 +12,10 @@ from absl.testing import absltest
 import jax
 import numpy as np
 
+from fl_clustering.engine import bounded_sums
 from fl_clustering.engine import participation
+from fl_clustering.engine import sketch
+from fl_clustering.engine.jax import bounded_sums as of_jax
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.jax import evaluation
 from fl_clustering.engine.jax import own_settings
@@ -27,6 +30,22 @@ _USERS = {
     "jax_transfer_guard": "disallow",
     "jax_debug_nans": True,
 }
+
+
+def _bounded_sums(task):
+  """Returns the sums that private clusters ask for."""
+  clients = task.clients
+  sums = of_jax.BoundedSums(task.model, 2, 2, 0.5, clients.train, clients.test)
+  points = sums.centered_sketches(np.full(sketch.SIZE, 0.01))
+  vectors, everyone = np.zeros((2, task.num_parameters), np.float32), np.arange(len(clients))
+  vectors[1, 5] = np.nan
+  told = bounded_sums.Public(vectors, True, points.by_id[:2].astype(np.float64), 0.3)
+  questions = (bounded_sums.SKETCH, bounded_sums.NORM, bounded_sums.ROUND, bounded_sums.REPORT)
+  return (
+      points.by_id, *(sums.total(one, told, everyone) for one in questions),
+      sums.total(bounded_sums.ROUND, told._replace(is_locked=False), everyone),
+      *sums.scores(vectors, everyone, 3),
+  )
 
 
 def _computed():
@@ -47,6 +66,7 @@ def _computed():
       engine.losses(vectors, everyone), *engine.confusions(trained, [everyone]),
       engine.global_confusions(trained), engine.sketches(everyone, 8),
       evaluation.logits(model, trained[0], np.ones((3, 28, 28, 1), np.float32)),
+      *_bounded_sums(task),
   )
 
 
