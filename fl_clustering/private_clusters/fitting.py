@@ -2,11 +2,11 @@
 
 1. Group.  Every client sketches what a public probe learns of its data, and private k-means of
    the sketches finds K centers (`grouping.py`).  A client's slot is its nearest center.
-2. A noisy histogram of the norms of the first updates, of the first round's clients, gives the first
-   clip norm.
+2. A noisy histogram of the norms of the first updates, of the first round's clients, gives the
+   first clip norm.
 3. Rounds.  All models go to every client that takes part.  It trains one of them, at first that of
-   its slot and then that of least loss on its own data, and sends its clipped update in that model's
-   slot.
+   its slot and then that of least loss on its own data, and sends its clipped update in that
+   model's slot.
 4. One report: the clusters' numbers of clients, and their mean accuracy on the clients' test data.
 
 The server sees sums of bounded integers alone, and all that is released of them is noisy
