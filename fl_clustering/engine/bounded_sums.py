@@ -19,7 +19,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Callable, Iterable, NamedTuple, TYPE_CHECKING
+from typing import Any, Callable, Iterable, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
@@ -154,6 +154,6 @@ class BoundedSums(abc.ABC):
     """
 
 
-def in_steps(messages: np.ndarray) -> np.ndarray:
-  """Returns float64 messages as integers, int64, whose norm in steps is below their own."""
+def in_steps(messages: Any) -> Any:
+  """Returns float64 messages, of NumPy or JAX, as int64, whose norm in steps is below their own."""
   return (messages * (STEPS * INSIDE)).astype(np.int64)
