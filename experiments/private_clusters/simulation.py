@@ -66,7 +66,7 @@ def _scores(
   }
   if clients.data.groups is not None and len(vectors) > 1:
     truth = clients.data.groups[evaluated]
-    scores[summary.ARI] = float(agreement.adjusted_rand_index(found.slots.astype(int), truth))
+    scores[summary.ARI] = float(agreement.adjusted_rand_index(found.slots, truth))
   return scores
 
 

@@ -87,7 +87,7 @@ class Scores(NamedTuple):
   """Exact numbers of clients, NOT private, each of shape (n,).
 
   Attributes:
-    slots: The model of least loss on the client's training data.
+    slots: The model of least loss on the client's training data, int32.
     accuracies: Of that model, on the client's test data.
     finetuned: Of the same after the client has gone on training it on its own.
   """
