@@ -53,6 +53,12 @@ class PrivateClustersConfig(task_registry.TaskOptions):
   learning_rate: float = options.option(
       float, "Size of these steps.", 0.5, rule=validate.positive
   )
+  target_unclipped_quantile: float = options.option(
+      float,
+      "The share of updates that are sent as they are; longer ones are clipped. With many clients, "
+      "whose noise is small, clipping fewer costs less accuracy than the noise that this adds.",
+      0.5, rule=functools.partial(validate.between, 0, 1),
+  )
   trust: str = options.option(
       str,
       "Who adds the noise: `server` to the sum, which it sees without noise, or with `none` every "
@@ -134,5 +140,5 @@ class PrivateClustersConfig(task_registry.TaskOptions):
     return plan_lib.PrivateClusters(
         self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
         self.rounds, self.clients_per_round, trust, min_clients, self.local_steps,
-        self.learning_rate,
+        self.learning_rate, self.target_unclipped_quantile,
     )

@@ -127,7 +127,7 @@ class Run:
     if counts is None:
       return public.clip_norm
     if self._settings.is_private:
-      return training.first_clip_norm(counts)
+      return training.first_clip_norm(counts, self._settings.target_unclipped_quantile)
     return training.unclipping_norm(counts)
 
   def _round(self, state: training.State, public: bounded_sums.Public) -> training.State:
@@ -149,7 +149,9 @@ class Run:
         count_std * privacy_lib.noise_factor(settings, len(clients)),
     )
     rng = randomness.generator(self._seed, "private clusters, revival", number)
-    return state.next(sums, len(clients), settings.rounds, rng)
+    return state.next(
+        sums, len(clients), settings.rounds, settings.target_unclipped_quantile, rng
+    )
 
   def _start(self) -> tuple[training.State, np.ndarray]:
     """Groups the clients, and asks for the first clip norm.

@@ -45,6 +45,8 @@ class PrivateClusters(privacy_lib.Privacy):
     min_clients: As in `points/privacy.py`.
     local_steps: Gradient steps of a client in a round, on all of its examples.
     learning_rate: Of these steps.
+    target_unclipped_quantile: The share of the clients' updates that the clip norm shall leave as
+      they are (Andrew, Thakkar, McMahan, Ramaswamy, NeurIPS 2021).
   """
 
   num_clusters: int
@@ -56,6 +58,7 @@ class PrivateClusters(privacy_lib.Privacy):
   min_clients: int | None = None
   local_steps: int = 3
   learning_rate: float = 0.05
+  target_unclipped_quantile: float = 0.5
 
   radius = 1.0
   points_per_client = 1
@@ -67,6 +70,7 @@ class PrivateClusters(privacy_lib.Privacy):
     for name in ("num_clusters", "rounds", "local_steps"):
       validate.integer(minimum=1, **{name: getattr(self, name)})
     validate.positive(learning_rate=self.learning_rate)
+    validate.between(0, 1, target_unclipped_quantile=self.target_unclipped_quantile)
 
   @property
   def is_private(self) -> bool:

@@ -35,15 +35,15 @@ _REST_ROUNDS = 4
 _LAST_REVIVAL = 0.7
 
 
-def first_clip_norm(counts: np.ndarray) -> float:
-  """Returns the median of a noisy histogram of norms, an edge of `bounded_sums.NORM_BINS`.
+def first_clip_norm(counts: np.ndarray, quantile: float) -> float:
+  """Returns a quantile of a noisy histogram of norms, an edge of `bounded_sums.NORM_BINS`.
 
   Args:
     counts: Noisy numbers of clients below the first edge, between two, and above the last, of
       shape (len(bounded_sums.NORM_BINS) + 1,).
   """
   below = np.cumsum(np.maximum(counts, 0))
-  place = int(np.searchsorted(below, below[-1] / 2))
+  place = int(np.searchsorted(below, below[-1] * quantile))
   return float(bounded_sums.NORM_BINS[min(place, len(bounded_sums.NORM_BINS) - 1)])
 
 
@@ -104,13 +104,15 @@ class State:
     )
 
   def next(
-      self, sums: RoundSums, num_clients: int, num_rounds: int, rng: np.random.Generator
+      self, sums: RoundSums, num_clients: int, num_rounds: int, quantile: float,
+      rng: np.random.Generator,
   ) -> State:
     """Returns the state after a round.
 
     Args:
       num_clients: Who took part in the round, public.
       num_rounds: Of the whole training.
+      quantile: The share of updates that shall be shorter than the clip norm.
       rng: Public: no noise may come from the same seed.
     """
     even = num_clients / len(self.sizes)
@@ -119,9 +121,10 @@ class State:
     divisors = np.maximum(sizes, _LEAST_PART * even)[:, np.newaxis]
     moved = (self.vectors + self.clip_norm * sums.updates / divisors).astype(np.float32)
     share = np.clip(sums.bits / num_clients, -0.5, 0.5)  # Beyond it, it is noise.
+    too_many = share - (quantile - 0.5)
     after = dataclasses.replace(
         self, vectors=moved, sizes=sizes, round_num=self.round_num + 1,
-        clip_norm=self.clip_norm * (1.0 if self.is_exact else math.exp(-_CLIP_RATE * share)),
+        clip_norm=self.clip_norm * (1.0 if self.is_exact else math.exp(-_CLIP_RATE * too_many)),
     )
     # The moving mean of independent noise of one standard deviation.
     size_std = math.sqrt(new_count / (2 - new_count)) * sums.count_std

@@ -22,8 +22,8 @@ def _sums(counts, bits=0.0, updates=None, count_std=0.0):
   return training.RoundSums(updates, np.array(counts, float), bits, count_std)
 
 
-def _next(state, sums, num_rounds=100):
-  return state.next(sums, _NUM_CLIENTS, num_rounds, np.random.default_rng(1))
+def _next(state, sums, num_rounds=100, quantile=0.5):
+  return state.next(sums, _NUM_CLIENTS, num_rounds, quantile, np.random.default_rng(1))
 
 
 class NextTest(parameterized.TestCase):
@@ -44,9 +44,10 @@ class NextTest(parameterized.TestCase):
     np.testing.assert_allclose(after.vectors[0] - _state([60, 60]).vectors[0], 2 / 15, rtol=1e-6)
 
   @parameterized.parameters((0, 1.0), (60, math.exp(-0.3)), (-60, math.exp(0.3)),
-                            (9999, math.exp(-0.3)), (30, math.exp(-0.15)))
-  def test_the_clip_norm_follows_the_median(self, bits, factor):
-    after = _next(_state([60, 60]), _sums([60, 60], bits=bits))
+                            (9999, math.exp(-0.3)), (30, math.exp(-0.15)),
+                            (36, 1.0, 0.8), (0, math.exp(0.18), 0.8), (60, math.exp(-0.12), 0.8))
+  def test_the_clip_norm_follows_the_quantile(self, bits, factor, quantile=0.5):
+    after = _next(_state([60, 60]), _sums([60, 60], bits=bits), quantile=quantile)
     self.assertAlmostEqual(after.clip_norm, 2 * factor)
 
   def test_one_slot_is_fedavg(self):
@@ -91,12 +92,14 @@ class FirstClipNormTest(parameterized.TestCase):
   @parameterized.parameters(
       ({3: 10, 7: 11, 20: 4}, 0, 7), ({9: 51}, -50, 9),  # Negative counts are none.
       ({0: 5}, 0, 0), ({-1: 5}, 0, -1), ({}, -1, 0),  # Without any count, it is the first.
+      ({3: 10, 7: 11, 20: 4}, 0, 7, 0.8), ({3: 10, 7: 11, 20: 4}, 0, 20, 0.9),
   )
-  def test_is_the_median(self, places, rest, expected):
+  def test_is_the_quantile(self, places, rest, expected, quantile=0.5):
     counts = np.full(len(bounded_sums.NORM_BINS) + 1, float(rest))
     for place, count in places.items():
       counts[place] += count
-    self.assertEqual(training.first_clip_norm(counts), bounded_sums.NORM_BINS[expected])
+    found = training.first_clip_norm(counts, quantile)
+    self.assertEqual(found, bounded_sums.NORM_BINS[expected])
 
 
 class UnclippingNormTest(parameterized.TestCase):
