@@ -174,12 +174,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     """Sends the clients' examples to the device."""
     super().__init__(model, num_clusters, local_steps, learning_rate, len(train.counts))
     self._blocks = blocks_lib.plan(model, int(train.counts.max()))
-    self._train, self._test = (
-        client_pool.ClientPool(
-            part.pool.features, part.pool.labels, part.rows, part.counts, self._blocks.shared
-        )
-        for part in (train, test)
-    )
+    self._train, self._test = client_pool.sent((train, test), self._blocks.shared)
     self._centered = np.zeros((0, sketch.SIZE), np.float32)
 
   def _each(

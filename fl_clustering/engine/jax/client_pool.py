@@ -5,7 +5,7 @@ So a million clients that draw 20 images each are 80 MB.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, NamedTuple, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from clustering_basics import validate
 
 if TYPE_CHECKING:
   from fl_clustering.engine.jax import blocks as blocks_lib
+  from fl_clustering.tasks import pooled_examples
 
 # Rows are int32 on the device.
 _MOST_ROWS = 2**31 - 1
@@ -127,3 +128,13 @@ class ClientPool:
     ]
     for most in np.unique(bounds)[::-1].tolist():
       yield most, np.flatnonzero(bounds == most)
+
+
+def sent(parts: Iterable[pooled_examples.PooledExamples], device: Any) -> Iterator[ClientPool]:
+  """Yields parts of clients' examples on a device, to which each pool is sent once."""
+  features: dict[int, Any] = {}
+  for part in parts:
+    pool = part.pool
+    if id(pool) not in features:
+      features[id(pool)] = jax.device_put(pool.features, device)
+    yield ClientPool(features[id(pool)], pool.labels, part.rows, part.counts, device)
