@@ -250,18 +250,19 @@ class LightInstallTest(parameterized.TestCase):
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
   def test_devices_that_are_not_there_are_one_line_and_no_folder(self):
     self._write_clients("data", "{}.csv")
-    arguments = (
-        "three_phase_emnist", "--engine=jax", "--dataset=files", "--data_dir=data",
-        "--label_column=b", "--model=logistic", "--output_dir=out",
-    )
-    error = self._run(
-        "import os, runpy, sys; os.environ['JAX_PLATFORMS'] = 'another'; "
-        f"sys.argv = {[*arguments]}; runpy.run_module('experiments.three_phase_emnist', "
-        "run_name='__main__', alter_sys=True)",
-        code=2,
-    )[1]
-    self.assertRegex(error, r"\Aerror: `JAX_PLATFORMS` .*'another'\.\n\Z")
-    self.assertFalse((self.folder / "out").exists())
+    for program, *data in (
+        ("three_phase_emnist", "--dataset=files", "--data_dir=data", "--label_column=b"),
+        ("private_clusters", "--dataset=digits", "--num_clients=9"),
+    ):
+      arguments = [program, *data, "--engine=jax", "--model=logistic", "--output_dir=out"]
+      error = self._run(
+          "import os, runpy, sys; os.environ['JAX_PLATFORMS'] = 'another'; "
+          f"sys.argv = {arguments}; runpy.run_module('experiments.{program}', "
+          "run_name='__main__', alter_sys=True)",
+          code=2,
+      )[1]
+      self.assertRegex(error, r"\Aerror: `JAX_PLATFORMS` .*'another'\.\n\Z")
+      self.assertFalse((self.folder / "out").exists())
 
   @absltest.skipUnless(importlib.util.find_spec("cryptography"), "it is of the extra for sites")
   def test_sites_fit(self):

@@ -134,11 +134,10 @@ class PrivateClustersConfig(task_registry.TaskOptions):
 
   def settings(self, epsilon: float, num_clusters: int | None = None) -> plan_lib.PrivateClusters:
     """Returns the settings of a training with this budget; `inf` for none."""
-    trust, min_clients = self.trust, self.min_clients
+    names = (field.name for field in dataclasses.fields(plan_lib.PrivateClusters))
+    values = {**{name: getattr(self, name) for name in names}, "epsilon": epsilon}
+    if num_clusters is not None:
+      values["num_clusters"] = num_clusters
     if epsilon == math.inf:
-      trust, min_clients = privacy_lib.SERVER, None  # There is no noise to be shared.
-    return plan_lib.PrivateClusters(
-        self.num_clusters if num_clusters is None else num_clusters, epsilon, self.delta,
-        self.rounds, self.clients_per_round, trust, min_clients, self.local_steps,
-        self.learning_rate, self.target_unclipped_quantile,
-    )
+      values |= {"trust": privacy_lib.SERVER, "min_clients": None}  # No noise is to be shared.
+    return plan_lib.PrivateClusters(**values)

@@ -112,6 +112,10 @@ def inputs(
     ValueError: As `load`, or if the settings don't fit the number of clients.
   """
   engines.check_installed(config.engine)
+  if config.engine == engines.JAX:
+    from fl_clustering.engine.jax import devices  # It changes the environment, for JAX.
+
+    devices.local()
   load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
   clients = load_seed(config.seed)
   num_clients, num_parameters = len(clients.data), clients.model.num_parameters

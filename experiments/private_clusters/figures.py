@@ -58,7 +58,7 @@ ROUNDS = tidy_experiment.Figure(
     "rounds",
     "Sizes of the clusters in a round (moving means of noisy counts) and clip norm, by round",
     "Level lines at the end mean that the clients have settled on their clusters; lines that go on "
-    "swinging, also below zero, are noise. The clip norm follows the median of the updates' norms. "
+    "swinging, also below zero, are noise. The clip norm follows a quantile of the updates' norms. "
     "In a round of revival, never one of the last, the smallest cluster had hardly any clients and "
     "took over one half of the largest.",
     _draw_rounds, panels="metric", height=2.4,

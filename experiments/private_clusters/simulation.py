@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from clustering_basics import agreement
-from clustering_basics import randomness
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
@@ -23,6 +22,7 @@ from experiments.private_clusters import released
 from experiments.private_clusters import summary
 from fl_clustering import runtime
 from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import participation
 from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import releases as releases_lib
 
@@ -56,9 +56,7 @@ def _scores(
   model on their test data, and of the same after each client has gone on training it on its own.
   """
   evaluated = np.flatnonzero(clients.data.train.counts * clients.data.test.counts)
-  if config.evaluated_clients is not None:
-    rng = randomness.generator(config.seed, "evaluated clients")
-    evaluated = np.sort(rng.choice(evaluated, config.evaluated_clients, replace=False))
+  evaluated = evaluated[participation.evaluated(config, len(evaluated))]
   found = sums.scores(vectors, evaluated, _FINETUNING_STEPS)
   scores = {
       summary.ACCURACY: float(found.accuracies.mean()),
@@ -66,7 +64,7 @@ def _scores(
   }
   if clients.data.groups is not None and len(vectors) > 1:
     truth = clients.data.groups[evaluated]
-    scores[summary.ARI] = float(agreement.adjusted_rand_index(found.slots.astype(int), truth))
+    scores[summary.ARI] = float(agreement.adjusted_rand_index(found.slots, truth))
   return scores
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Callable, Iterable, NamedTuple, TYPE_CHECKING
+from typing import Any, Callable, Iterable, NamedTuple, TYPE_CHECKING
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class Scores(NamedTuple):
   """Exact numbers of clients, NOT private, each of shape (n,).
 
   Attributes:
-    slots: The model of least loss on the client's training data.
+    slots: The model of least loss on the client's training data, int32.
     accuracies: Of that model, on the client's test data.
     finetuned: Of the same after the client has gone on training it on its own.
   """
@@ -154,6 +154,6 @@ class BoundedSums(abc.ABC):
     """
 
 
-def in_steps(messages: np.ndarray) -> np.ndarray:
-  """Returns float64 messages as integers, int64, whose norm in steps is below their own."""
+def in_steps(messages: Any) -> Any:
+  """Returns float64 messages, of NumPy or JAX, as int64, whose norm in steps is below their own."""
   return (messages * (STEPS * INSIDE)).astype(np.int64)

@@ -17,11 +17,18 @@ from clustering_basics import randomness
 from fl_clustering.engine import cost as cost_lib
 
 
-class Schedule(Protocol):
-  """What a run's settings say of its rounds."""
+class Evaluation(Protocol):
+  """What a run's settings say of where models are evaluated."""
 
   @property
   def seed(self) -> int: ...
+
+  @property
+  def evaluated_clients(self) -> int | None: ...
+
+
+class Schedule(Evaluation, Protocol):
+  """What a run's settings say of its rounds."""
 
   @property
   def pretrain_rounds(self) -> int: ...
@@ -31,9 +38,6 @@ class Schedule(Protocol):
 
   @property
   def clients_per_round(self) -> int | None: ...
-
-  @property
-  def evaluated_clients(self) -> int | None: ...
 
   @property
   def client_epochs_per_round(self) -> int: ...
@@ -167,7 +171,7 @@ def round_robin(
   return np.sort(np.array_split(shuffled, length)[number % length])
 
 
-def evaluated(config: Schedule, num_clients: int) -> np.ndarray:
+def evaluated(config: Evaluation, num_clients: int) -> np.ndarray:
   """Returns the clients on whose data a run evaluates models, as an increasing array."""
   if config.evaluated_clients is None:
     return np.arange(num_clients)

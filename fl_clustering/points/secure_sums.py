@@ -2,14 +2,15 @@
 
 A secure sum does that on real clients: the server learns the sum of their messages, and no message
 by itself (Bonawitz et al., "Practical Secure Aggregation for Privacy-Preserving Machine Learning",
-CCS 2017).  Here it is simulated, in one of two ways that give the same bits:
+CCS 2017).  Here it is simulated, in one of three ways that give the same bits:
 
   - `PointArrays`: this process plays the clients and the server, without TFF.  It holds all points
     and adds up with NumPy.  No message is sent, and nothing hides a client's answer from it.
+  - `SinglePoints`: likewise, for many clients with one point each.
   - `engine.tff.point_files.PointFiles`: the clients are TFF's, and so is the secure modular
     sum, which one machine that plays the server and the clients can only simulate.
 
-In both, every client answers by itself: the integers, the modulus and the noise are real; the
+In all, every client answers by itself: the integers, the modulus and the noise are real; the
 secrecy is not.
 """
 

@@ -27,9 +27,6 @@ def opened(
   """
   how = model, settings.num_clusters, settings.local_steps, settings.learning_rate
   if engine == engines.JAX:
-    from fl_clustering.engine.jax import devices
-
-    devices.local()  # Where JAX can't be used, its errors are long.
     from fl_clustering.engine.jax import bounded_sums as of_jax
 
     yield of_jax.BoundedSums(*how, clients.train, clients.test)

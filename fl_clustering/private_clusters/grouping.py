@@ -35,9 +35,7 @@ class _SketchSums(private_fit.FederatedSums):
   def _noisy_totals(
       self, mu: float, query: sum_query.SumQuery, stds: Mapping[str, float]
   ) -> np.ndarray:
-    found = self._releases.answer(
-        functools.partial(super()._noisy_totals, mu, query, stds)
-    )
+    found = self._releases.answer(functools.partial(super()._noisy_totals, mu, query, stds))
     return np.zeros(query.shape, np.int64) if found is None else found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from fl_clustering.engine import bounded_sums
 from fl_clustering.engine import sketch
+from fl_clustering.engine.jax import blocks
 from fl_clustering.engine.jax import bounded_sums as of_jax
 from fl_clustering.engine.tff import bounded_sums as of_tff
 from fl_clustering.engine.tff import client_files
@@ -78,10 +79,11 @@ def _of_tff(name, num_clusters):
 
 def _of_jax(name, num_clusters):
   clients = _clients(name)
-  return of_jax.BoundedSums(
-      _model(name), num_clusters, _LOCAL_STEPS, _RATE, clients.train, clients.test,
-      clients_per_block=3,
-  )
+  of_three = functools.partial(blocks.plan, clients_per_block=3)
+  with mock.patch.object(blocks, "plan", of_three):
+    return of_jax.BoundedSums(
+        _model(name), num_clusters, _LOCAL_STEPS, _RATE, clients.train, clients.test
+    )
 
 
 _ENGINES = {"tff": _of_tff, "jax": _of_jax}

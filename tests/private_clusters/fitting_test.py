@@ -120,16 +120,6 @@ class FittingTest(parameterized.TestCase):
     share = own_rounds * of_rounds[0] ** 2 / ledger.mu**2
     self.assertEqual((len(set(of_rounds)), round(share, 6)), (1, 0.75))
 
-  def test_both_engines_group_alike_with_the_same_noise(self):
-    settings = plan.PrivateClusters(2, 2e3, 1e-5, rounds=4, clients_per_round=12, learning_rate=0.5)
-    found = []
-    for engine in engines.ENGINES:
-      with clients_lib.opened(engine, settings, _MODEL, _clients()) as sums:
-        run = fitting.Run(settings, sums, 0, releases_lib.Releases(2e3, 1e-5, 1))
-        *_, (state, _) = run.states()
-        found.append(sums.scores(state.vectors, np.arange(_NUM_CLIENTS), 1).slots)
-    self.assertEqual(agreement.adjusted_rand_index(*found), 1.0)
-
   def test_stated_noise_is_that_of_all_shares(self):
     clients = _clients()
     sizes = {bounded_sums.SKETCH: 256, bounded_sums.NORM: 35, bounded_sums.ROUND: 23,

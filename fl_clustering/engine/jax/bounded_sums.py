@@ -53,21 +53,12 @@ class _Clients(NamedTuple):
   Attributes:
     pool: What is on the device.
     starts: Where their rows begin, int32 of shape (B,).
-    counts: How many examples each has, likewise; 0 where the block is only filled up.
+    counts: How many examples each has, likewise; -1 where the block is only filled up.
   """
 
   pool: client_pool.OnDevice
   starts: Any
   counts: Any
-
-
-def _examples(
-    how: _How, pool: client_pool.OnDevice, start: jax.Array, count: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """Returns a client's features and labels, filled up, and which of them are its own."""
-  place = jnp.arange(how.most)
-  is_there = place < count
-  return *pool.take(pool.rows[start + jnp.where(is_there, place, 0)]), is_there
 
 
 def _mean_loss(
@@ -88,7 +79,7 @@ def _slots(how: _How, vectors: jax.Array, clients: _Clients) -> jax.Array:
   """Returns the clients' models of least loss (B,); a loss that is not a number is infinite."""
 
   def of_client(start: jax.Array, count: jax.Array) -> jax.Array:
-    examples = _examples(how, clients.pool, start, count)
+    examples = clients.pool.of_client(start, count, how.most)
 
     def loss(vector: jax.Array) -> jax.Array:
       parameters = networks.unflatten(how.model, vector)
@@ -108,7 +99,7 @@ def _updates(
   """Returns the clients' updates of their models (B, P), which need not be finite."""
 
   def of_client(start: jax.Array, count: jax.Array, slot: jax.Array) -> jax.Array:
-    examples = _examples(how, clients.pool, start, count)
+    examples = clients.pool.of_client(start, count, how.most)
     sent = networks.unflatten(how.model, vectors[slot])
 
     def step(unused_number: Any, parameters: list[jax.Array]) -> list[jax.Array]:
@@ -128,7 +119,7 @@ def _are_right(
   """Returns how many of its examples each client's model names rightly, by finite outputs."""
 
   def of_client(start: jax.Array, count: jax.Array, slot: jax.Array) -> jax.Array:
-    features, labels, is_there = _examples(how, clients.pool, start, count)
+    features, labels, is_there = clients.pool.of_client(start, count, how.most)
     outputs = networks.logits(how.model, networks.unflatten(how.model, vectors[slot]), features)
     is_right = (outputs.argmax(-1) == labels) & jnp.isfinite(outputs).all(-1)
     return (is_right & is_there).sum()
@@ -157,20 +148,16 @@ def _slot_sums(
   longest = jnp.maximum(norms, clip_norm)
   clipped = jnp.where(longest > 0, wide / jnp.where(longest > 0, longest, 1.0), 0.0)
   is_there = counts > 0
-
-  def in_steps(numbers: Any) -> jax.Array:
-    return (numbers * (bounded_sums.STEPS * bounded_sums.INSIDE)).astype(jnp.int64)
-
-  count = in_steps(jnp.full(len(slots), bounded_sums.COUNT_WEIGHT))
-  parts = jnp.concatenate([in_steps(clipped), count[:, None]], axis=1)
-  bits = in_steps(jnp.where(norms[:, 0] <= clip_norm, 0.5, -0.5) * bounded_sums.BIT_WEIGHT)
+  count = jnp.full((len(slots), 1), bounded_sums.COUNT_WEIGHT)
+  parts = bounded_sums.in_steps(jnp.concatenate([clipped, count], axis=1))
+  bits = jnp.where(norms[:, 0] <= clip_norm, 0.5, -0.5) * bounded_sums.BIT_WEIGHT
 
   def of_slot(slot: jax.Array) -> jax.Array:
     is_in = is_there & (slots == slot)
     return jnp.where(is_in[:, None], parts, 0).sum(axis=0)
 
   by_slot = lax.map(of_slot, jnp.arange(num_slots))
-  return jnp.append(by_slot.ravel(), jnp.where(is_there, bits, 0).sum())
+  return jnp.append(by_slot.ravel(), jnp.where(is_there, bounded_sums.in_steps(bits), 0).sum())
 
 
 class BoundedSums(bounded_sums.BoundedSums):
@@ -183,83 +170,65 @@ class BoundedSums(bounded_sums.BoundedSums):
   def __init__(
       self, model: model_lib.Model, num_clusters: int, local_steps: int, learning_rate: float,
       train: pooled_examples.PooledExamples, test: pooled_examples.PooledExamples,
-      clients_per_block: int | None = None,
   ) -> None:
-    """Sends the clients' examples to the device.
-
-    Args:
-      clients_per_block: As of `blocks.plan`.
-    """
+    """Sends the clients' examples to the device."""
     super().__init__(model, num_clusters, local_steps, learning_rate, len(train.counts))
-    self._blocks = blocks_lib.plan(
-        model, int(train.counts.max()), clients_per_block=clients_per_block
-    )
-    self._train, self._test = (
-        client_pool.ClientPool(
-            part.pool.features, part.pool.labels, part.rows, part.counts, self._blocks.shared
-        )
-        for part in (train, test)
-    )
+    self._blocks = blocks_lib.plan(model, int(train.counts.max()))
+    self._train, self._test = client_pool.sent((train, test), self._blocks.shared)
     self._centered = np.zeros((0, sketch.SIZE), np.float32)
 
   def _each(
       self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
   ) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yields what work returns of blocks of clients.
+    """Yields what work returns of blocks of clients, as `ClientPool.in_blocks` does.
 
     Args:
-      pool: Whose examples decide which clients are computed together.
-      work: It takes the bound of their numbers of examples, and the clients, of which those that
-        only fill the block up are -1.
-
-    Yields:
-      Positions in `clients`, and what work returns.
+      work: It takes a `_How`, positions in `clients`, and `_Clients`.
     """
-    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
-      return places, work(*block)
+    def of_block(most: int, places: np.ndarray, *block: np.ndarray) -> Any:
+      return work(self._how(most), places, _Clients(pool.pool, *self._blocks.put(*block)))
 
-    def items() -> Iterator[tuple[np.ndarray, int, np.ndarray]]:
-      for most, places in pool.by_size(clients):
-        for place, (block,) in self._blocks.cut(clients[places]):
-          yield places[place], most, block
+    return pool.in_blocks(self._blocks, clients, of_block)
 
-    return self._blocks.results(with_places, items())
-
-  def _block(self, pool: client_pool.ClientPool, block: np.ndarray) -> _Clients:
-    of_clients = np.maximum(block, 0)
-    starts = pool.starts[of_clients].astype(np.int32)
-    counts = np.where(block < 0, 0, pool.counts[of_clients]).astype(np.int32)
-    return _Clients(pool.pool, *self._blocks.put(starts, counts))
+  def _numbers(
+      self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
+  ) -> np.ndarray:
+    """Returns the number that work, as of `_each`, returns of each client, float64."""
+    found = np.empty(len(clients))
+    for places, numbers in self._each(pool, clients, work):
+      found[places] = np.asarray(numbers)[: len(places)]
+    return found
 
   def _how(self, most: int) -> _How:
     return _How(self.model, self._blocks, most)
 
   def _slots_of(
-      self, most: int, block: np.ndarray, clients: _Clients, public: bounded_sums.Public,
-      vectors: jax.Array,
+      self, how: _How, clients: np.ndarray, block: _Clients, public: bounded_sums.Public
   ) -> Any:
-    """Returns the slots (B,) of a block, which never leave the clients."""
+    """Returns the slots (B,) of a block's clients, which never leave the clients."""
     if self.num_clusters == 1:
-      slots = np.zeros(len(block), np.int32)
+      slots = np.zeros(len(clients), np.int32)
     elif public.is_locked:
-      own = self._centered[np.maximum(block, 0)].astype(np.float64)
+      own = self._centered[clients].astype(np.float64)
       distances = [((own - center) ** 2).sum(axis=1) for center in public.centers]
       slots = np.argmin(distances, axis=0).astype(np.int32)
     else:
-      return _slots(self._how(most), vectors, clients)
+      return _slots(how, public.vectors, block)
     return self._blocks.put(slots)[0]
 
   def _block_updates(
-      self, most: int, block: np.ndarray, public: bounded_sums.Public, vectors: jax.Array
-  ) -> tuple[jax.Array, Any, _Clients]:
-    """Returns the updates (B, P) and slots of a block."""
-    clients = self._block(self._train, block)
-    slots = self._slots_of(most, block, clients, public, vectors)
+      self, how: _How, clients: np.ndarray, block: _Clients, public: bounded_sums.Public
+  ) -> tuple[jax.Array, Any]:
+    """Returns the updates (B, P) and slots of a block's clients."""
+    slots = self._slots_of(how, clients, block, public)
     updates = _updates(
-        self._how(most), self.num_clusters > 1, np.int32(self.local_steps),
-        np.float32(self.learning_rate), vectors, slots, clients,
+        how, self.num_clusters > 1, np.int32(self.local_steps), np.float32(self.learning_rate),
+        public.vectors, slots, block,
     )
-    return updates, slots, clients
+    return updates, slots
+
+  def _on_device(self, public: bounded_sums.Public) -> bounded_sums.Public:
+    return public._replace(vectors=jax.device_put(public.vectors, self._blocks.shared))
 
   @own_settings.own()
   def total(
@@ -271,6 +240,8 @@ class BoundedSums(bounded_sums.BoundedSums):
         bounded_sums.SKETCH: self._sketch_totals, bounded_sums.NORM: self._norm_totals,
         bounded_sums.ROUND: self._round_totals, bounded_sums.REPORT: self._report_totals,
     }[question]
+    if public is not None:
+      public = self._on_device(public)
     for part in of_question(clients[self._train.counts[clients] > 0], public):
       total += part
     return total
@@ -282,67 +253,51 @@ class BoundedSums(bounded_sums.BoundedSums):
   def _norm_totals(
       self, clients: np.ndarray, public: bounded_sums.Public
   ) -> Iterator[np.ndarray]:
-    vectors = jax.device_put(public.vectors, self._blocks.shared)
-
-    def work(most: int, block: np.ndarray) -> Any:
-      updates, _, _ = self._block_updates(most, block, public, vectors)
+    def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
+      updates, _ = self._block_updates(how, clients[places], block, public)
       with own_settings.wide():
         return _norms(updates)
 
-    one = bounded_sums.in_steps(np.eye(self.size(bounded_sums.NORM)))
-    for places, norms in self._each(self._train, clients, work):
-      found = np.searchsorted(bounded_sums.NORM_BINS, np.asarray(norms)[: len(places)], "right")
-      yield one[found].sum(axis=0)
+    norms = self._numbers(self._train, clients, work)
+    found = np.searchsorted(bounded_sums.NORM_BINS, norms, "right")
+    one = bounded_sums.in_steps(np.ones(1))
+    yield one * np.bincount(found, minlength=self.size(bounded_sums.NORM))
 
   def _round_totals(
       self, clients: np.ndarray, public: bounded_sums.Public
   ) -> Iterator[np.ndarray]:
-    vectors = jax.device_put(public.vectors, self._blocks.shared)
-
-    def work(most: int, block: np.ndarray) -> Any:
-      updates, slots, of_block = self._block_updates(most, block, public, vectors)
+    def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
+      updates, slots = self._block_updates(how, clients[places], block, public)
       with own_settings.wide():
         return _slot_sums(
-            self.num_clusters, updates, slots, of_block.counts, np.float64(public.clip_norm)
+            self.num_clusters, updates, slots, block.counts, np.float64(public.clip_norm)
         )
 
     for _, total in self._each(self._train, clients, work):
       yield np.asarray(total)
 
+  def _chosen(self, public: bounded_sums.Public, clients: np.ndarray) -> np.ndarray:
+    """Returns the slots of clients, int32."""
+    def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
+      return self._slots_of(how, clients[places], block, public)
+
+    return self._numbers(self._train, clients, work).astype(np.int32)
+
   def _accuracies(
       self, vectors: jax.Array, slots: np.ndarray, clients: np.ndarray
   ) -> np.ndarray:
     """Returns the accuracies of clients' models, by their slots, on their test data."""
-    def work(most: int, block: np.ndarray) -> Any:
-      own = self._blocks.put(slots_of[np.maximum(block, 0)])[0]
-      return _are_right(self._how(most), vectors, own, self._block(self._test, block))
+    def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
+      return _are_right(how, vectors, self._blocks.put(slots[places])[0], block)
 
-    slots_of = np.zeros(self.num_clients, np.int32)
-    slots_of[clients] = slots
-    found = np.zeros(len(clients))
-    for places, num_right in self._each(self._test, clients, work):
-      found[places] = np.asarray(num_right)[: len(places)]
-    return found / self._test.counts[clients]
-
-  def _chosen(self, public: bounded_sums.Public, clients: np.ndarray) -> np.ndarray:
-    """Returns the slots of clients."""
-    vectors = jax.device_put(public.vectors, self._blocks.shared)
-
-    def work(most: int, block: np.ndarray) -> Any:
-      return self._slots_of(most, block, self._block(self._train, block), public, vectors)
-
-    found = np.zeros(len(clients), np.int32)
-    for places, slots in self._each(self._train, clients, work):
-      found[places] = np.asarray(slots)[: len(places)]
-    return found
+    return self._numbers(self._test, clients, work) / self._test.counts[clients]
 
   def _report_totals(
       self, clients: np.ndarray, public: bounded_sums.Public
   ) -> Iterator[np.ndarray]:
     clients = clients[self._test.counts[clients] > 0]
     slots = self._chosen(public, clients)
-    vectors = jax.device_put(public.vectors, self._blocks.shared)
-    right = bounded_sums.in_steps(self._accuracies(vectors, slots, clients) - 0.5)
+    right = bounded_sums.in_steps(self._accuracies(public.vectors, slots, clients) - 0.5)
     half = bounded_sums.in_steps(np.full(len(clients), 0.5))
     total = np.zeros((self.num_clusters, 2), np.int64)
     np.add.at(total, slots, np.stack([right, half], axis=1))
@@ -367,26 +322,26 @@ class BoundedSums(bounded_sums.BoundedSums):
   def scores(
       self, vectors: np.ndarray, clients: np.ndarray, finetuning_steps: int
   ) -> bounded_sums.Scores:
-    public = bounded_sums.Public(vectors, False, np.zeros((0, sketch.SIZE)), 0.0)
+    public = self._on_device(
+        bounded_sums.Public(vectors, False, np.zeros((0, sketch.SIZE)), 0.0)
+    )
     slots = self._chosen(public, clients)
-    sent = jax.device_put(vectors, self._blocks.shared)
-    accuracies, tuned = self._accuracies(sent, slots, clients), np.zeros(len(clients))
-    slots_of = np.zeros(self.num_clients, np.int32)
-    slots_of[clients] = slots
 
-    def work(most: int, block: np.ndarray) -> Any:
-      own = self._blocks.put(slots_of[np.maximum(block, 0)])[0]
+    def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
+      own = self._blocks.put(slots[places])[0]
       updates = _updates(
-          self._how(most), False, np.int32(finetuning_steps), np.float32(self.learning_rate), sent,
-          own, self._block(self._train, block),
+          how, False, np.int32(finetuning_steps), np.float32(self.learning_rate), public.vectors,
+          own, block,
       )
       is_finite = jnp.isfinite(updates).all(axis=1, keepdims=True)
-      trained = sent[own] + jnp.where(is_finite, updates, 0.0)
-      test = self._block(self._test, block)
-      most_tests = client_pool.bound(int(np.asarray(test.counts).max()))
-      places = self._blocks.put(np.arange(len(block), dtype=np.int32))[0]
-      return _are_right(self._how(most_tests), trained, places, test)
+      trained = public.vectors[own] + jnp.where(is_finite, updates, 0.0)
+      starts, counts = (part[clients[places]] for part in (self._test.starts, self._test.counts))
+      number, *rows = self._blocks.put(
+          *(part.astype(np.int32) for part in (np.arange(len(places)), starts, counts))
+      )
+      most = client_pool.bound(int(counts.max()))
+      return _are_right(self._how(most), trained, number, _Clients(self._test.pool, *rows))
 
-    for places, num_right in self._each(self._train, clients, work):
-      tuned[places] = np.asarray(num_right)[: len(places)]
-    return bounded_sums.Scores(slots, accuracies, tuned / self._test.counts[clients])
+    accuracies = self._accuracies(public.vectors, slots, clients)
+    tuned = self._numbers(self._train, clients, work) / self._test.counts[clients]
+    return bounded_sums.Scores(slots, accuracies, tuned)

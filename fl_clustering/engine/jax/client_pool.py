@@ -5,7 +5,7 @@ So a million clients that draw 20 images each are 80 MB.
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Callable, Iterable, Iterator, NamedTuple, TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,12 @@ import numpy as np
 
 from clustering_basics import validate
 
+if TYPE_CHECKING:
+  from fl_clustering.engine.jax import blocks as blocks_lib
+  from fl_clustering.tasks import pooled_examples
+
 # Rows are int32 on the device.
 _MOST_ROWS = 2**31 - 1
-
-
 # Clients' examples are filled up to at least so many.
 _FEWEST = 8
 
@@ -46,6 +48,14 @@ class OnDevice(NamedTuple):
     if features.dtype == jnp.uint8:
       features = features.astype(jnp.float32) / 255
     return features, self.labels[rows]
+
+  def of_client(
+      self, start: jax.Array, count: jax.Array, most: int
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns a client's features and labels, filled up, and which of them are its own."""
+    place = jnp.arange(most)
+    is_there = place < count
+    return *self.take(self.rows[start + jnp.where(is_there, place, 0)]), is_there
 
 
 class ClientPool:
@@ -86,7 +96,31 @@ class ClientPool:
     shift = np.repeat(self.starts[clients] - (np.cumsum(counts) - counts), counts)
     return self.rows[np.arange(len(shift)) + shift]
 
-  def by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+  def in_blocks(
+      self, blocks: blocks_lib.Blocks, clients: np.ndarray, work: Callable[..., Any]
+  ) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yields what work returns of blocks of clients with about as many examples each.
+
+    Args:
+      work: It takes a bound of their numbers of examples and, int32 of shape (B,) and -1 where a
+        block is only filled up: their positions in `clients`, the places in `rows` where theirs
+        begin, and their numbers of examples.
+
+    Yields:
+      Positions in `clients`, and what work returns.
+    """
+    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
+      return places, work(*block)
+
+    def items() -> Iterator[tuple]:
+      for most, places in self._by_size(clients):
+        own = clients[places]
+        for place, block in blocks.cut(places, self.starts[own], self.counts[own]):
+          yield places[place], most, *block
+
+    return blocks.results(with_places, items())
+
+  def _by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yields bounds of numbers of examples, largest first, and which of the clients have it."""
     counts = self.counts[clients]
     bounds = np.array([bound(count) for count in np.unique(counts).tolist()])[
@@ -94,3 +128,13 @@ class ClientPool:
     ]
     for most in np.unique(bounds)[::-1].tolist():
       yield most, np.flatnonzero(bounds == most)
+
+
+def sent(parts: Iterable[pooled_examples.PooledExamples], device: Any) -> Iterator[ClientPool]:
+  """Yields parts of clients' examples on a device, to which each pool is sent once."""
+  features: dict[int, Any] = {}
+  for part in parts:
+    pool = part.pool
+    if id(pool) not in features:
+      features[id(pool)] = jax.device_put(pool.features, device)
+    yield ClientPool(features[id(pool)], pool.labels, part.rows, part.counts, device)

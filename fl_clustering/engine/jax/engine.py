@@ -349,22 +349,11 @@ def engine_of_task(
     devices: As of `blocks.plan`, and so is `clients_per_block`.
   """
   blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
-
-  sent: dict[int, Any] = {}
-
-  def pool(examples: pooled_examples.PooledExamples) -> client_pool.ClientPool:
-    of_pool = examples.pool
-    if id(of_pool) not in sent:
-      sent[id(of_pool)] = jax.device_put(of_pool.features, blocks.shared)
-    return client_pool.ClientPool(
-        sent[id(of_pool)], of_pool.labels, examples.rows, examples.counts, blocks.shared
-    )
-
   pooled = {part: task.pooled(part) for part in (_TRAIN, _TEST, _VALIDATION)}
   if not len(pooled[_VALIDATION].rows):
     del pooled[_VALIDATION]
   pooled[_GLOBAL] = pooled_examples.PooledExamples.of_examples([task.global_test])
-  parts = {part: pool(examples) for part, examples in pooled.items()}
+  parts = dict(zip(pooled, client_pool.sent(pooled.values(), blocks.shared)))
   return Engine(
       task.model, parts, (*task.client_ids, *task.new_client_ids), batch_size, learning_rate, seed,
       blocks, schedule, len(task.new_clients),

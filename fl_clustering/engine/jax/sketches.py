@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Iterator
+from typing import Any
 
 import jax
 from jax import lax
@@ -49,9 +49,7 @@ def _sketches(
     starts: jax.Array, counts: jax.Array, projection: jax.Array,
 ) -> jax.Array:
   def of_client(start: jax.Array, count: jax.Array) -> jax.Array:
-    place = jnp.arange(most)
-    is_there = place < count
-    features, labels = pool.take(pool.rows[start + jnp.where(is_there, place, 0)])
+    features, labels, is_there = pool.of_client(start, count, most)
     return _probe(features, jnp.where(is_there, labels, -1), num_classes)
 
   found = _product(blocks.each(of_client, starts, counts), projection)
@@ -71,20 +69,10 @@ def sketches(
   )
   projection = jax.device_put(projection, blocks.shared)
 
-  def items() -> Iterator[tuple[np.ndarray, int, list[np.ndarray]]]:
-    for most, places in pool.by_size(clients):
-      own = clients[places]
-      for place, block in blocks.cut(pool.starts[own], pool.counts[own]):
-        yield places[place], most, block
-
-  def of_block(
-      places: np.ndarray, most: int, starts_and_counts: list[np.ndarray]
-  ) -> tuple[np.ndarray, jax.Array]:
-    return places, _sketches(
-        blocks, num_classes, most, pool.pool, *blocks.put(*starts_and_counts), projection
-    )
+  def of_block(most: int, unused_places: np.ndarray, *block: np.ndarray) -> jax.Array:
+    return _sketches(blocks, num_classes, most, pool.pool, *blocks.put(*block), projection)
 
   of_client = np.empty((len(clients), size), np.float32)
-  for places, found in blocks.results(of_block, items()):
+  for places, found in pool.in_blocks(blocks, clients, of_block):
     of_client[places] = np.asarray(found)[: len(places)]
   return of_client

@@ -56,7 +56,7 @@ class _Rounds:
     size = question.size(self._num_clusters, self._model.num_parameters)
     of_client: Any = {
         bounded_sums.SKETCH: self._sketch, bounded_sums.NORM: self._norm,
-        bounded_sums.ROUND: self._slots, bounded_sums.REPORT: self._report,
+        bounded_sums.ROUND: self._round, bounded_sums.REPORT: self._report,
     }[question]
     public_type = self._public_type
     if question is bounded_sums.SKETCH:
@@ -65,9 +65,7 @@ class _Rounds:
     def message(public: Any, client: Any) -> tf.Tensor:
       parts = ("train", "test") if question is bounded_sums.REPORT else ("train",)
       examples = [client_messages.read(self._model, client[part]) for part in parts]
-      return client_messages.or_zeros(
-          lambda: of_client(public, client, *examples), size, *examples
-      )
+      return client_messages.or_zeros(lambda: of_client(public, client, *examples), size, *examples)
 
     return point_files.build_round(_CLIENT_TYPE, public_type, tf.function(message))
 
@@ -85,11 +83,9 @@ class _Rounds:
   def _norm(self, public: Any, client: Any, train: Any) -> tf.Tensor:
     return client_messages.norm_message(self._update(public, client, train)[0])
 
-  def _slots(self, public: Any, client: Any, train: Any) -> tf.Tensor:
+  def _round(self, public: Any, client: Any, train: Any) -> tf.Tensor:
     update, slot = self._update(public, client, train)
-    return client_messages.round_message(
-        update, slot, self._num_clusters, public["clip_norm"]
-    )
+    return client_messages.round_message(update, slot, self._num_clusters, public["clip_norm"])
 
   def _report(self, public: Any, client: Any, train: Any, test: Any) -> tf.Tensor:
     slot = client_messages.slot_of(self._model, public, client["sketch"], train)
@@ -104,9 +100,7 @@ class _Rounds:
       examples = client_messages.read(self._model, client["train"])
       own = tf.cond(
           tf.size(examples[1]) > 0,
-          lambda: client_messages.centered_sketch(
-              client_sketches.sketch(self._model, examples), mean
-          ),
+          lambda: client_sketches.unit(client_sketches.sketch(self._model, examples) - mean),
           lambda: tf.zeros([sketch.SIZE], tf.float64),
       )
       # The message ends with the numbers themselves, as `point_files` reads them.
@@ -210,4 +204,5 @@ class BoundedSums(bounded_sums.BoundedSums):
         of_client(vectors, self._clients[client]["train"], self._clients[client]["test"])
         for client in clients
     ]
-    return bounded_sums.Scores(*np.array(found, np.float64).T)
+    slots, *accuracies = np.array(found, np.float64).T
+    return bounded_sums.Scores(slots.astype(np.int32), *accuracies)

@@ -29,11 +29,6 @@ def read(model: model_lib.Model, path: tf.Tensor) -> _Examples:
   return client_update.model_inputs(features), labels
 
 
-def centered_sketch(own: tf.Tensor, mean: tf.Tensor) -> tf.Tensor:
-  """Returns a client's sketch about a released mean, float64 of norm 1 whatever the mean is."""
-  return client_sketches.unit(own - mean)
-
-
 def _nearest(own: tf.Tensor, centers: tf.Tensor) -> tf.Tensor:
   distances = tf.reduce_sum((own - centers) ** 2, axis=1)
   return tf.argmin(distances, output_type=tf.int32)
@@ -57,8 +52,7 @@ def slot_of(
   """Returns the slot of a client; it never leaves the client.
 
   Args:
-    public: A dict of `vectors` (K, P), the models; `is_locked`, whether clients keep to their
-      sketches; and the released `centers` (K, d) of sketches.
+    public: `bounded_sums.Public` by its names.
     sketch_path: The client's own file with its centered sketch.
   """
   if public["vectors"].shape[0] == 1:
@@ -137,12 +131,8 @@ def report_message(
   return tf.reshape(_in_slot(slot, vectors.shape[0], part), [-1])
 
 
-def or_zeros(
-    message: Callable[[], tf.Tensor], size: int, *examples: _Examples
-) -> tf.Tensor:
+def or_zeros(message: Callable[[], tf.Tensor], size: int, *examples: _Examples) -> tf.Tensor:
   """Returns a message in steps, int64 of shape (size,); zeros if a set of examples is empty."""
   is_there = tf.reduce_all([tf.size(labels) > 0 for _, labels in examples])
-  found = tf.cond(
-      is_there, lambda: in_steps(message()), lambda: tf.zeros([size], tf.int64)
-  )
+  found = tf.cond(is_there, lambda: in_steps(message()), lambda: tf.zeros([size], tf.int64))
   return tf.ensure_shape(found, [size])

@@ -1,4 +1,4 @@
-"""Tests of the sketches that clients send; private clusters test what a sketch is."""
+"""Tests of the sketches that clients send; `client_messages_test` has what a sketch is."""
 
 import functools
 from unittest import mock

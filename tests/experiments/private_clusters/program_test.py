@@ -173,6 +173,7 @@ class _TablesTest(_ProgramTest):
         "--dataset=files", "--num_clusters=2", "--rounds=2", "--delta=0.3", "--epsilon=1", data,
         f"--schema={schema}",
     )
+
   @classmethod
   def _write_tables(cls, name, tables):
     """Writes tables; returns the flag that names their folder."""
