@@ -173,7 +173,7 @@ class Watch(releases_lib.Releases):
       # The sum is that of all, so that a client that changes how others compute is seen.
       self._parts.append((num_clients, together - own, own))
     added = list(shares or ())[self.num_without_share :]
-    return together - own * (not self.is_present) + sum(added)
+    return sum(added, together - own * int(not self.is_present))
 
   def answer(self, question: Callable[[], np.ndarray]) -> np.ndarray | None:
     self._drawn, self._parts = [], []

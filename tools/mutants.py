@@ -42,6 +42,7 @@ _TESTS = {
     "dp_clustering/ledger": (
         "dp_clustering/ledger", "dp_clustering/private_sums private_clusters/releases"),
     "points/privacy": ("points/privacy", "kmeans/private_fit"),
+    "engine/jax/bounded_sums": ("engine/jax/bounded_sums", "engine/bounded_sums"),
     "private_clusters/releases": (
         "private_clusters/releases", "private_clusters/replay private_clusters/resume"),
     "dp_clustering/private_sums": (

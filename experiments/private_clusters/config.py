@@ -41,7 +41,7 @@ class PrivateClustersConfig(task_registry.TaskOptions):
   rounds: int = options.option(int, "Rounds of training.", 25, rule=_AT_LEAST_ONE)
   clients_per_round: int | None = options.option(
       int,
-      "How many clients take part in a round, about. They take turns, so that each takes part in "
+      "At most how many clients take part in a round. They take turns, so that each takes part in "
       "as many rounds, and pays for these alone. --rounds must be a multiple of the rounds in "
       "which every client takes part once.",
       None, default_text="all", rule=_AT_LEAST_ONE,
@@ -55,9 +55,9 @@ class PrivateClustersConfig(task_registry.TaskOptions):
   )
   target_unclipped_quantile: float = options.option(
       float,
-      "The share of updates that are sent as they are; longer ones are clipped. With many clients, "
-      "whose noise is small, clipping fewer costs less accuracy than the noise that this adds.",
-      0.5, rule=functools.partial(validate.between, 0, 1),
+      "The share of updates that are sent as they are; longer ones are clipped. The noise grows "
+      "with the clip norm, which pays where it is small: with many clients.",
+      0.5, rule=functools.partial(validate.within, 0.1, 0.9),
   )
   trust: str = options.option(
       str,

@@ -15,6 +15,7 @@ from clustering_basics import validate
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from fl_clustering.engine import engines
+from fl_clustering.engine import participation
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 from fl_clustering.tasks import federated_task
@@ -41,6 +42,11 @@ class Clients:
   source: str
   identity: Mapping[str, Any]
 
+  @property
+  def with_examples(self) -> np.ndarray:
+    """The clients that have examples both for training and for testing."""
+    return np.flatnonzero(self.data.train.counts * self.data.test.counts)
+
 
 def _load_tables(
     config: config_lib.PrivateClustersConfig, data_dir: str | None, seed: int
@@ -60,12 +66,7 @@ def _load_tables(
       tuple(train), pooled_examples.PooledExamples.of_examples(list(train.values())),
       pooled_examples.PooledExamples.of_examples(list(test.values())),
   )
-  if config.simulation and not (clients.train.counts * clients.test.counts).any():
-    raise ValueError(
-        "`data_dir` must hold a client with rows for training and for testing in a simulation, "
-        f"got none in {data_dir!r}."
-    )
-  return Clients(
+  found = Clients(
       clients, model,
       f"{len(schema.feature_names)} features and {len(schema.classes)} classes (in the column "
       f"{schema.label}) of the clients' own tables",
@@ -75,6 +76,12 @@ def _load_tables(
           "clients": list(train),
       },
   )
+  if config.simulation and not len(found.with_examples):
+    raise ValueError(
+        "`data_dir` must hold a client with rows for training and for testing in a simulation, "
+        f"got none in {data_dir!r}."
+    )
+  return found
 
 
 def load(
@@ -120,12 +127,12 @@ def inputs(
   clients = load_seed(config.seed)
   num_clients, num_parameters = len(clients.data), clients.model.num_parameters
   config.settings(config.epsilon[0]).check_clients(num_clients)
-  with_examples = np.count_nonzero(clients.data.train.counts * clients.data.test.counts)
-  if (config.evaluated_clients or 0) > with_examples:
+  if (config.evaluated_clients or 0) > len(clients.with_examples):
     raise validate.error(
-        "evaluated_clients", f"be at most the {with_examples} clients with examples",
+        "evaluated_clients", f"be at most the {len(clients.with_examples)} clients with examples",
         config.evaluated_clients,
     )
+  pass_rounds = participation.pass_rounds(num_clients, config.clients_per_round)
   numbers = {
       epsilon: config.settings(epsilon).planning_number(num_parameters, num_clients)
       for epsilon in config.epsilon
@@ -152,5 +159,7 @@ def inputs(
           f"{num_parameters:,} parameters",
           f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
           f"{plan.advice(numbers[config.epsilon[0]], config.num_clusters)}",
+          f"rounds: {config.rounds}, with {num_clients // pass_rounds:,} clients in each; a client "
+          f"takes part in {config.rounds // pass_rounds} and pays for these",
       ),
   )

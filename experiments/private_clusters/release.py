@@ -29,6 +29,7 @@ from experiments.private_clusters import figures
 from experiments.private_clusters import released
 from fl_clustering import runtime
 from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import device_memory
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import fitting
@@ -85,10 +86,9 @@ def _measure(run: tidy_experiment.Run) -> dict[str, list[dict[str, Any]]]:
     )
     if not releases.is_private:
       raise validate.error("epsilon", "be finite for what is released", settings.epsilon)
-  with launch.run_errors(run.folder, runtime.WorkerLost), clients_lib.opened(
-      config.engine, settings, clients.model, clients.data
-  ) as sums:
-    states, report = train(settings, sums, config.seed, releases)
+  with launch.run_errors(run.folder, runtime.WorkerLost, device_memory.DeviceFull):
+    with clients_lib.opened(config.engine, settings, clients.model, clients.data) as sums:
+      states, report = train(settings, sums, config.seed, releases)
   os.makedirs(folder, exist_ok=True)
   arrays, start = {}, 0
   for name, shape in clients.model.parameter_shapes.items():

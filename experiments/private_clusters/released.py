@@ -210,7 +210,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         LEDGER, "What was released",
-        "All that was asked of the clients. An answer that was lost is charged all the same.",
+        "All that was asked of the clients. An answer that was lost is charged all the same. Of "
+        "the rounds of a pass, in which every client takes part once, one counts for the total.",
         {
             "release": "{}", "sensitivity": "{:.5g}", "std": "{:.5g}", "mu": "{:.5g}",
             "answered": "{}",

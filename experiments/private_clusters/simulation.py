@@ -22,6 +22,7 @@ from experiments.private_clusters import released
 from experiments.private_clusters import summary
 from fl_clustering import runtime
 from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import participation
 from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import releases as releases_lib
@@ -55,7 +56,7 @@ def _scores(
   are not known, or there is one model.  Accuracies are means over the clients of that of their
   model on their test data, and of the same after each client has gone on training it on its own.
   """
-  evaluated = np.flatnonzero(clients.data.train.counts * clients.data.test.counts)
+  evaluated = clients.with_examples
   evaluated = evaluated[participation.evaluated(config, len(evaluated))]
   found = sums.scores(vectors, evaluated, _FINETUNING_STEPS)
   scores = {
@@ -77,7 +78,9 @@ def _measure(
   releases = releases_lib.Releases(settings.epsilon, settings.delta, seed)
   with clients_lib.opened(run.config.engine, settings, clients.model, clients.data) as sums:
     states, report = release.train(settings, sums, seed, releases)
-    scores = _scores(run.config, clients, sums, states[-1].vectors)
+    scores = _scores(
+        dataclasses.replace(run.config, seed=seed), clients, sums, states[-1].vectors
+    )
   if settings.is_private:
     scores[summary.PLANNING_NUMBER] = settings.planning_number(
         clients.model.num_parameters, len(clients.data)
@@ -113,5 +116,5 @@ EXPERIMENT = tidy_experiment.Experiment(
         for name in (released.RESULTS, released.CLUSTERS, released.ROUNDS)
     },
     versions_of=release.VERSIONS_OF,
-    failures=(runtime.WorkerLost,),
+    failures=(runtime.WorkerLost, device_memory.DeviceFull),
 )

@@ -137,8 +137,9 @@ TABLES = (
         caption=f"{SHOWN} {released.CLUSTERS_TABLE.caption}",
     ),
     tidy_experiment.Table(
-        "methods", "Simulation, NOT private: exact means over seeds ({num_seeds})",
-        "Accuracies are means over the clients, on their own test data.",
+        "methods", "Simulation, NOT private: means over seeds ({num_seeds})",
+        "Accuracies are means over the clients, or over --evaluated_clients of them, on their own "
+        "test data.",
         {
             "method": "{}", "epsilon": "{:g}", PLANNING_NUMBER: "{:.2f}",
             **dict.fromkeys(_SCORES, "{:.3f}"),

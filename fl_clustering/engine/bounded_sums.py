@@ -141,7 +141,7 @@ class BoundedSums(abc.ABC):
 
     Returns:
       These as the clients' points, which stay with them, in coordinates of their own; zeros for a
-      client without a sketch.
+      client without examples.
     """
 
   @abc.abstractmethod

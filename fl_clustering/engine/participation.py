@@ -161,9 +161,9 @@ def round_robin(
 ) -> np.ndarray:
   """Returns the clients of a round, counted from 0, as an increasing array.
 
-  Pass after pass, all clients are shuffled and dealt out to rounds of `clients_per_round` or, where
-  these don't come out even, one or a few fewer.  So every client takes part in one round of each
-  pass.  The schedule follows from public numbers alone.
+  Pass after pass, all clients are shuffled and dealt out to the fewest rounds of at most
+  `clients_per_round`, evenly.  So every client takes part in one round of each pass.  The schedule
+  follows from public numbers alone.
   """
   length = pass_rounds(num_clients, clients_per_round)
   rng = randomness.generator(seed, "round robin", number // length)
@@ -173,7 +173,7 @@ def round_robin(
 
 def evaluated(config: Evaluation, num_clients: int) -> np.ndarray:
   """Returns the clients on whose data a run evaluates models, as an increasing array."""
-  if config.evaluated_clients is None:
+  if config.evaluated_clients is None or config.evaluated_clients > num_clients:
     return np.arange(num_clients)
   rng = randomness.generator(config.seed, "evaluated clients")
   return np.sort(rng.choice(num_clients, config.evaluated_clients, replace=False))

@@ -7,6 +7,7 @@ import tempfile
 from typing import Iterator, TYPE_CHECKING
 
 from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import device_memory
 from fl_clustering.engine import engines
 
 if TYPE_CHECKING:
@@ -24,17 +25,22 @@ def opened(
 
   Args:
     engine: Of `engines.ENGINES`; it imports a library of its own.
+
+  Raises:
+    device_memory.DeviceFull: If the memory of the accelerator is full.
   """
   how = model, settings.num_clusters, settings.local_steps, settings.learning_rate
   if engine == engines.JAX:
     from fl_clustering.engine.jax import bounded_sums as of_jax
+    from fl_clustering.engine.jax import own_settings
 
-    yield of_jax.BoundedSums(*how, clients.train, clients.test)
+    with own_settings.without_cache(), device_memory.told():
+      yield of_jax.BoundedSums(*how, clients.train, clients.test)
     return
   from fl_clustering import runtime
   from fl_clustering.engine.tff import bounded_sums as of_tff
   from fl_clustering.engine.tff import client_files
 
   # Elsewhere than what is written of the run, as these are the clients' examples.
-  with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime():
+  with tempfile.TemporaryDirectory(prefix="fl_clustering_") as folder, runtime.LocalRuntime():
     yield of_tff.BoundedSums(*how, client_files.write_examples(clients, folder), folder)

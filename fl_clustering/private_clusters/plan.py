@@ -36,11 +36,12 @@ class PrivateClusters(privacy_lib.Privacy):
   Attributes:
     num_clusters: K; with one cluster, it is DP-FedAvg.
     epsilon: The budget for one client and the whole run: for grouping, training, and all that
-      is published.  `inf` for a simulation without noise, and without clipping.
+      is published.  `inf` for a simulation without noise, with a clip norm above that of every
+      first update.
     delta: Its failure probability, in (0, 1).
     rounds: R, the rounds of training.
-    clients_per_round: B, how many clients take part in a round, about; None for all.  Every client
-      takes part in the same number of rounds.
+    clients_per_round: At most how many clients take part in a round; None for all.  Every client
+      takes part in the same number of rounds, with as many others as come out even.
     trust: Who adds the noise, as in `points/privacy.py`.
     min_clients: As in `points/privacy.py`.
     local_steps: Gradient steps of a client in a round, on all of its examples.
@@ -70,7 +71,8 @@ class PrivateClusters(privacy_lib.Privacy):
     for name in ("num_clusters", "rounds", "local_steps"):
       validate.integer(minimum=1, **{name: getattr(self, name)})
     validate.positive(learning_rate=self.learning_rate)
-    validate.between(0, 1, target_unclipped_quantile=self.target_unclipped_quantile)
+    # The first clip norm is of a noisy histogram, whose tail is noise.
+    validate.within(0.1, 0.9, target_unclipped_quantile=self.target_unclipped_quantile)
 
   @property
   def is_private(self) -> bool:
@@ -121,7 +123,8 @@ class PrivateClusters(privacy_lib.Privacy):
     It is the noise that all rounds add to a model, as long as it is in all directions together,
     relative to as many mean updates of the clip norm that all point in one direction.  It
     doesn't depend on the number of rounds: twice as many add up twice the signal and, each with
-    half of the squared mu, twice the noise.  It knows nothing of label skew.
+    half of the squared mu, twice the noise.  It knows nothing of label skew, nor of how much
+    shorter than the clip norm updates are, as many are above the median.
     """
     num_asked = num_clients // self._pass_rounds(num_clients)
     training = self.budget(num_clients).round_ * math.sqrt(self.rounds)

@@ -121,7 +121,9 @@ class State:
     divisors = np.maximum(sizes, _LEAST_PART * even)[:, np.newaxis]
     moved = (self.vectors + self.clip_norm * sums.updates / divisors).astype(np.float32)
     share = np.clip(sums.bits / num_clients, -0.5, 0.5)  # Beyond it, it is noise.
-    too_many = share - (quantile - 0.5)
+    # Who sends zeros, without examples, is on neither side.
+    senders = np.clip(sums.counts.sum() / num_clients, 0, 1)
+    too_many = share - (quantile - 0.5) * senders
     after = dataclasses.replace(
         self, vectors=moved, sizes=sizes, round_num=self.round_num + 1,
         clip_norm=self.clip_norm * (1.0 if self.is_exact else math.exp(-_CLIP_RATE * too_many)),

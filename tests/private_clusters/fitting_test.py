@@ -1,6 +1,7 @@
 """Tests of whole runs on a few clients of two kinds."""
 
 import math
+import os
 from unittest import mock
 
 from absl.testing import absltest
@@ -88,7 +89,8 @@ class FittingTest(parameterized.TestCase):
         2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round, learning_rate=0.5
     )
     releases = releases_lib.Releases(1e4, 1e-5, 1)
-    taken_part = np.zeros(_NUM_CLIENTS, int)
+    taken_part, cache = np.zeros(_NUM_CLIENTS, int), self.create_tempdir().full_path
+    self.enter_context(mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}))
     with clients_lib.opened(engine, settings, _MODEL, _clients(_NUM_CLIENTS // 2)) as sums:
       with mock.patch.object(sums, "total", wraps=sums.total) as total:
         run = fitting.Run(settings, sums, 0, releases)
@@ -96,6 +98,7 @@ class FittingTest(parameterized.TestCase):
         report = run.report(public)
       scores = sums.scores(state.vectors, np.arange(_NUM_CLIENTS // 2, _NUM_CLIENTS), 1)
 
+    self.assertEmpty(os.listdir(cache))  # Compiled programs would tell how many rows there are.
     np.testing.assert_allclose(report.counts, [6, 6, 12], atol=0.5)
     self.assertGreater(report.accuracies.min(), 0.85)
     self.assertAlmostEqual(report.accuracies[2], report.accuracies[:2].mean(), delta=0.05)

@@ -119,8 +119,7 @@ class BadInputTest(parameterized.TestCase):
       ("epsilon", 1e-9), ("epsilon", 1e101), ("epsilon", math.nan), ("delta", 0.0),
       ("delta", 1.0), ("rounds", 0),
       ("trust", "everyone"), ("min_clients", 0), ("min_clients", 3), ("local_steps", 0),
-      ("learning_rate", -1.0),
-      ("learning_rate", math.inf),
+      ("learning_rate", -1.0), ("learning_rate", math.inf), ("target_unclipped_quantile", 0.95),
   )
   def test_is_refused(self, name, value):
     settings = {"num_clusters": 4, "epsilon": 8.0, "delta": 1e-5} | {name: value}

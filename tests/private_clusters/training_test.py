@@ -50,6 +50,11 @@ class NextTest(parameterized.TestCase):
     after = _next(_state([60, 60]), _sums([60, 60], bits=bits), quantile=quantile)
     self.assertAlmostEqual(after.clip_norm, 2 * factor)
 
+  def test_who_sends_zeros_does_not_raise_the_clip_norm(self):
+    # Half of the clients send, of whom 80% have short updates.
+    after = _next(_state([30, 30]), _sums([30, 30], bits=0.3 * 60), quantile=0.8)
+    self.assertAlmostEqual(after.clip_norm, 2)
+
   def test_one_slot_is_fedavg(self):
     after = _next(_state([120], round_num=10), _sums([-500], updates=np.ones((1, 3))))
     self.assertEqual(after.vectors.shape, (1, 3))

@@ -110,7 +110,7 @@ class Blocks:
 
 def plan(
     model: model_lib.Model, batch_size: int, devices: Sequence[Any] | None = None,
-    clients_per_block: int | None = None,
+    clients_per_block: int | None = None, copies: int = _COPIES,
 ) -> Blocks:
   """Returns blocks that fit the devices.
 
@@ -119,12 +119,13 @@ def plan(
     devices: The devices; by default all of JAX's, but only one that is a CPU, which has all cores.
     clients_per_block: The clients of a block, rounded up to a multiple of the number of devices; by
       default as many as take about 4 GiB of each device.
+    copies: How often a client's parameters are in memory, about.
   """
   found = devices_lib.local() if devices is None else tuple(devices)
   is_cpu = found[0].platform == "cpu"
   devices = found[:1] if devices is None and is_cpu else found
   of_example = cost.BYTES_PER_NUMBER * networks.numbers_per_example(model)
-  of_client = cost.BYTES_PER_NUMBER * _COPIES * model.num_parameters + batch_size * of_example
+  of_client = cost.BYTES_PER_NUMBER * copies * model.num_parameters + batch_size * of_example
   if clients_per_block is not None:
     validate.integer(1, clients_per_block=clients_per_block)
   elif is_cpu:

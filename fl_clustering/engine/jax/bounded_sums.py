@@ -4,8 +4,8 @@ A block of clients has its updates, of shape (B, P), on the device, and their me
 there, slot by slot: integers of 64 bits, so sums are exact on any device.
 
 Clients are computed with others of about their own number of examples, filled up to a size that
-follows from that number, so that what one holds doesn't change how another one's numbers are
-rounded.
+follows from that number alone, as does the size of a block: what one client holds doesn't change
+how another one's numbers are rounded.
 """
 
 from __future__ import annotations
@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 
 # How many clients' sketches are in memory at a time, beside those that clients keep.
 _SKETCHES_AT_ONCE = 16_384
+
+
+# Of a client's update: float64, and a message of int64.
+_COPIES = 10
+
+
+@functools.lru_cache(maxsize=None)
+def _planned(model: model_lib.Model, most: int) -> blocks_lib.Blocks:
+  # Of nothing but a client's own size, or another client's would change how it is rounded.
+  return blocks_lib.plan(model, most, copies=_COPIES)
 
 
 class _How(NamedTuple):
@@ -173,9 +183,13 @@ class BoundedSums(bounded_sums.BoundedSums):
   ) -> None:
     """Sends the clients' examples to the device."""
     super().__init__(model, num_clusters, local_steps, learning_rate, len(train.counts))
-    self._blocks = blocks_lib.plan(model, int(train.counts.max()))
+    self._blocks = self._blocks_of(1)
     self._train, self._test = client_pool.sent((train, test), self._blocks.shared)
     self._centered = np.zeros((0, sketch.SIZE), np.float32)
+
+  def _blocks_of(self, most: int) -> blocks_lib.Blocks:
+    """Returns blocks of clients with at most so many examples."""
+    return _planned(self.model, most)
 
   def _each(
       self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
@@ -188,7 +202,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     def of_block(most: int, places: np.ndarray, *block: np.ndarray) -> Any:
       return work(self._how(most), places, _Clients(pool.pool, *self._blocks.put(*block)))
 
-    return pool.in_blocks(self._blocks, clients, of_block)
+    return pool.in_blocks(self._blocks_of, clients, of_block)
 
   def _numbers(
       self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
@@ -200,7 +214,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     return found
 
   def _how(self, most: int) -> _How:
-    return _How(self.model, self._blocks, most)
+    return _How(self.model, self._blocks_of(most), most)
 
   def _slots_of(
       self, how: _How, clients: np.ndarray, block: _Clients, public: bounded_sums.Public
@@ -284,7 +298,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     return self._numbers(self._train, clients, work).astype(np.int32)
 
   def _accuracies(
-      self, vectors: jax.Array, slots: np.ndarray, clients: np.ndarray
+      self, vectors: Any, slots: np.ndarray, clients: np.ndarray
   ) -> np.ndarray:
     """Returns the accuracies of clients' models, by their slots, on their test data."""
     def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
@@ -308,7 +322,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     for start in range(0, len(clients), _SKETCHES_AT_ONCE):
       some = clients[start : start + _SKETCHES_AT_ONCE]
       yield some, sketch.unit(sketches_lib.sketches(
-          self._blocks, self.model.num_classes, self._train, some, sketch.SIZE
+          self._blocks_of, self.model.num_classes, self._train, some, sketch.SIZE
       ))
 
   @own_settings.own()

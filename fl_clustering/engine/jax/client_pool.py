@@ -97,11 +97,13 @@ class ClientPool:
     return self.rows[np.arange(len(shift)) + shift]
 
   def in_blocks(
-      self, blocks: blocks_lib.Blocks, clients: np.ndarray, work: Callable[..., Any]
+      self, blocks_of: Callable[[int], blocks_lib.Blocks], clients: np.ndarray,
+      work: Callable[..., Any],
   ) -> Iterator[tuple[np.ndarray, Any]]:
     """Yields what work returns of blocks of clients with about as many examples each.
 
     Args:
+      blocks_of: Blocks, by a bound of the numbers of examples.
       work: It takes a bound of their numbers of examples and, int32 of shape (B,) and -1 where a
         block is only filled up: their positions in `clients`, the places in `rows` where theirs
         begin, and their numbers of examples.
@@ -112,13 +114,12 @@ class ClientPool:
     def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
       return places, work(*block)
 
-    def items() -> Iterator[tuple]:
-      for most, places in self._by_size(clients):
-        own = clients[places]
-        for place, block in blocks.cut(places, self.starts[own], self.counts[own]):
-          yield places[place], most, *block
-
-    return blocks.results(with_places, items())
+    for most, places in self._by_size(clients):
+      blocks, own = blocks_of(most), clients[places]
+      yield from blocks.results(with_places, (
+          (places[place], most, *block)
+          for place, block in blocks.cut(places, self.starts[own], self.counts[own])
+      ))
 
   def _by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """Yields bounds of numbers of examples, largest first, and which of the clients have it."""

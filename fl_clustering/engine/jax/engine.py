@@ -307,7 +307,7 @@ class Engine(engine.Engine):
   @own_settings.own()
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     return sketches_lib.sketches(
-        self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size
+        lambda unused_most: self._blocks, self.model.num_classes, self._parts[_TRAIN], clients, size
     )
 
   @own_settings.own()

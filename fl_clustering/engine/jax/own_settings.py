@@ -124,6 +124,21 @@ def own() -> Iterator[None]:
     yield
 
 
+@contextlib.contextmanager
+def without_cache() -> Iterator[None]:
+  """Returns the context in which no program is kept on disk, whatever the user has set.
+
+  A program's shapes tell how many examples the clients have.
+  """
+  with contextlib.ExitStack() as stack:
+    # JAX asks once whether there is a cache.
+    compilation_cache.reset_cache()
+    stack.callback(compilation_cache.reset_cache)
+    if hasattr(jax.config, "jax_enable_compilation_cache"):  # JAX 0.4.13 keeps none on a CPU.
+      stack.enter_context(_updated("enable_compilation_cache", False))
+    yield
+
+
 def wide() -> Any:
   """Returns the context, inside `own`, in which numbers may have 64 bits."""
   return _manager("enable_x64")(True)

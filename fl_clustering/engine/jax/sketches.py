@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, Callable
 
 import jax
 from jax import lax
@@ -59,20 +59,25 @@ def _sketches(
 
 
 def sketches(
-    blocks: blocks_lib.Blocks, num_classes: int, pool: client_pool.ClientPool,
+    blocks_of: Callable[[int], blocks_lib.Blocks], num_classes: int, pool: client_pool.ClientPool,
     clients: np.ndarray, size: int,
 ) -> np.ndarray:
-  """Returns the clients' sketches, not private, float32 of shape (len(clients), size)."""
+  """Returns the clients' sketches, not private, float32 of shape (len(clients), size).
+
+  Args:
+    blocks_of: As of `ClientPool.in_blocks`.
+  """
   num_numbers = (math.prod(pool.pool.features.shape[1:]) + 1) * num_classes
   projection = np.random.default_rng(sketch_lib.PROJECTION_SEED).standard_normal(
       (num_numbers, size), np.float32
   )
-  projection = jax.device_put(projection, blocks.shared)
+  projection = jax.device_put(projection, blocks_of(1).shared)
 
   def of_block(most: int, unused_places: np.ndarray, *block: np.ndarray) -> jax.Array:
+    blocks = blocks_of(most)
     return _sketches(blocks, num_classes, most, pool.pool, *blocks.put(*block), projection)
 
   of_client = np.empty((len(clients), size), np.float32)
-  for places, found in pool.in_blocks(blocks, clients, of_block):
+  for places, found in pool.in_blocks(blocks_of, clients, of_block):
     of_client[places] = np.asarray(found)[: len(places)]
   return of_client

@@ -1,12 +1,16 @@
 """No client sends more than the sensitivity, whatever it holds; JAX alone."""
 
 import math
+from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import jax
 import numpy as np
 
 from fl_clustering.engine import bounded_sums
+from fl_clustering.engine import sketch
+from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import bounded_sums as of_jax
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import own_settings
@@ -129,6 +133,38 @@ class HostileClientsTest(absltest.TestCase):
         self.assertFalse(message.any())
     for question, square in longest.items():
       self.assertGreater(math.sqrt(square), 0.999 * question.sensitivity * bounded_sums.STEPS)
+
+
+class OthersTest(absltest.TestCase):
+
+  def test_a_client_of_many_examples_changes_how_no_other_is_rounded(self):
+    # On an accelerator, clients of a block are computed side by side, of large ones fewer.
+    self.enter_context(mock.patch.object(blocks_lib.Blocks, "side_by_side", True))
+    self.enter_context(mock.patch.object(
+        blocks_lib, "plan", lambda model, most, **unused: blocks_lib.Blocks(
+            tuple(jax.devices()[:1]), 512 // most, 1024
+        )
+    ))
+    self.addCleanup(of_jax._planned.cache_clear)  # pylint: disable=protected-access
+    of_jax._planned.cache_clear()  # pylint: disable=protected-access
+    model = models.build("logistic", (196,), 10, "float32")
+    vectors = np.random.default_rng(1).normal(size=(1, model.num_parameters)).astype(np.float32)
+    public = bounded_sums.Public(vectors, False, np.zeros((1, sketch.SIZE)), 0.1)
+
+    def totals(num_examples):
+      rng, parts = np.random.default_rng(0), []
+      for number in [8] * 64 + [num_examples]:
+        features = rng.normal(size=(number, 196)).astype(np.float32)
+        parts.append([(features, rng.integers(10, size=number))] * 2)
+      clients = hostile_clients.pooled(parts)
+      sums = of_jax.BoundedSums(model, 1, 3, 0.5, clients.train, clients.test)
+      return [
+          sums.total(one, public, np.arange(64))
+          for one in (bounded_sums.SKETCH, bounded_sums.ROUND)
+      ]
+
+    for few, many in zip(totals(8), totals(128)):
+      np.testing.assert_array_equal(few, many)
 
 
 class BoundTest(absltest.TestCase):

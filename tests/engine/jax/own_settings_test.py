@@ -134,6 +134,18 @@ class CacheTest(absltest.TestCase):
   def _kept(self):
     return {name.partition("-")[0] for _, _, names in os.walk(self.base) for name in names}
 
+  def test_nothing_is_kept_of_sums_whose_shapes_would_tell_of_clients(self):
+    for named in (None, os.path.join(self.base, "of_the_user")):
+      jax.config.update("jax_compilation_cache_dir", named)
+      with own_settings.without_cache():
+        with own_settings.own():
+          jax.jit(lambda x: x + 3)(3.0)
+        self.assertEqual(self._kept(), set())
+    jax.config.update("jax_compilation_cache_dir", None)
+    with own_settings.own():
+      jax.jit(lambda x: x + 4)(3.0)
+    self.assertNotEmpty(self._kept())
+
   def test_what_the_engine_compiles_is_kept_and_nothing_else(self):
     def ours(x):
       return x + 1
