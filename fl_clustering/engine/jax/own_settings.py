@@ -130,12 +130,14 @@ def without_cache() -> Iterator[None]:
 
   A program's shapes tell how many examples the clients have.
   """
+  if not hasattr(jax.config, "jax_enable_compilation_cache"):
+    yield  # JAX 0.4.13 keeps none on a CPU.
+    return
   with contextlib.ExitStack() as stack:
     # JAX asks once whether there is a cache.
     compilation_cache.reset_cache()
     stack.callback(compilation_cache.reset_cache)
-    if hasattr(jax.config, "jax_enable_compilation_cache"):  # JAX 0.4.13 keeps none on a CPU.
-      stack.enter_context(_updated("enable_compilation_cache", False))
+    stack.enter_context(_updated("enable_compilation_cache", False))
     yield
 
 
