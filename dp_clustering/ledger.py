@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
@@ -50,19 +50,6 @@ class Release:
   std: float
   mu: float
   parallel: str = ""
-
-
-def _charged(releases: Sequence[Release]) -> tuple[Release, ...]:
-  dearest: dict[Any, Release] = {}
-  for place, release in enumerate(releases):
-    before = dearest.setdefault(release.parallel or place, release)
-    if release.mu > before.mu:
-      dearest[release.parallel] = release
-  return tuple(dearest.values())
-
-
-def _added_up(releases: Sequence[Release]) -> float:
-  return math.hypot(*(release.mu for release in _charged(releases)))
 
 
 def _check_release(release: Release) -> None:
@@ -110,12 +97,17 @@ class Ledger:
   @property
   def charged(self) -> tuple[Release, ...]:
     """The releases whose costs add up: of those in parallel, the dearest."""
-    return _charged(self._releases)
+    dearest: dict[str | int, Release] = {}
+    for place, release in enumerate(self._releases):
+      before = dearest.setdefault(release.parallel or place, release)
+      if release.mu > before.mu:
+        dearest[release.parallel] = release
+    return tuple(dearest.values())
 
   @property
   def mu_spent(self) -> float:
     """The root of the sum of squares of mu so far; it may depend on noisy outputs."""
-    return _added_up(self._releases)
+    return math.hypot(*(release.mu for release in self.charged))
 
   @property
   def mu_left(self) -> float:
@@ -163,13 +155,14 @@ class Ledger:
       raise RuntimeError(f"The ledger is closed; {name!r} can't be released.")
     release = Release(name, sensitivity, std, mu, parallel)
     _check_release(release)
-    total = _added_up((*self._releases, release))
+    self._releases.append(release)
+    total = self.mu_spent
     if total > self.mu * (1 + _SLACK):
+      self._releases.pop()
       raise PrivacyBudgetExceeded(
           f"{name!r} would raise the total to mu = {total:.9g}, above the budget of mu = "
           f"{self.mu:.9g} (epsilon = {self.epsilon:g} at delta = {self.delta:g})."
       )
-    self._releases.append(release)
 
   def freeze(self) -> Ledger:
     """Closes the ledger after a second accountant agrees with it, and returns it.

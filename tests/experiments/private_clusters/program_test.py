@@ -347,7 +347,7 @@ class OwnTablesTest(_TablesTest):
     with mock.patch.object(slot_sums.Door, "ask") as ask:
       _, again = self._run("real", "--resume")
     ask.assert_not_called()
-    self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[3:])
+    self.assertEqual(again.splitlines()[1:], self.printed.splitlines()[4:])
     self.assertEqual(run_folder.files(self.folder), before)
 
   @parameterized.parameters(
