@@ -15,7 +15,6 @@ from clustering_basics import validate
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from fl_clustering.engine import engines
-from fl_clustering.engine import participation
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.private_clusters import plan
 from fl_clustering.tasks import federated_task
@@ -132,7 +131,7 @@ def inputs(
         "evaluated_clients", f"be at most the {len(clients.with_examples)} clients with examples",
         config.evaluated_clients,
     )
-  pass_rounds = participation.pass_rounds(num_clients, config.clients_per_round)
+  own_rounds = config.settings(config.epsilon[0]).budget(num_clients).own_rounds
   numbers = {
       epsilon: config.settings(epsilon).planning_number(num_parameters, num_clients)
       for epsilon in config.epsilon
@@ -159,7 +158,7 @@ def inputs(
           f"{num_parameters:,} parameters",
           f"privacy: epsilon {config.epsilon[0]:g} at delta {config.delta:g}. "
           f"{plan.advice(numbers[config.epsilon[0]], config.num_clusters)}",
-          f"rounds: {config.rounds}, with {num_clients // pass_rounds:,} clients in each; a client "
-          f"takes part in {config.rounds // pass_rounds} and pays for these",
+          f"rounds: {config.rounds}, with {num_clients * own_rounds // config.rounds:,} clients in "
+          f"each; a client takes part in {own_rounds} and pays for these",
       ),
   )

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # How many clients' sketches are in memory at a time, beside those that clients keep.
 _SKETCHES_AT_ONCE = 16_384
-
-
 # Of a client's update: float64, and a message of int64.
 _COPIES = 10
 
@@ -123,7 +121,7 @@ def _updates(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _are_right(
+def _num_right(
     how: _How, vectors: jax.Array, slots: jax.Array, clients: _Clients
 ) -> jax.Array:
   """Returns how many of its examples each client's model names rightly, by finite outputs."""
@@ -183,13 +181,11 @@ class BoundedSums(bounded_sums.BoundedSums):
   ) -> None:
     """Sends the clients' examples to the device."""
     super().__init__(model, num_clusters, local_steps, learning_rate, len(train.counts))
+    # Blocks, by a bound of the examples of their clients.
+    self._blocks_of = functools.partial(_planned, model)
     self._blocks = self._blocks_of(1)
     self._train, self._test = client_pool.sent((train, test), self._blocks.shared)
     self._centered = np.zeros((0, sketch.SIZE), np.float32)
-
-  def _blocks_of(self, most: int) -> blocks_lib.Blocks:
-    """Returns blocks of clients with at most so many examples."""
-    return _planned(self.model, most)
 
   def _each(
       self, pool: client_pool.ClientPool, clients: np.ndarray, work: Callable[..., Any]
@@ -297,12 +293,10 @@ class BoundedSums(bounded_sums.BoundedSums):
 
     return self._numbers(self._train, clients, work).astype(np.int32)
 
-  def _accuracies(
-      self, vectors: Any, slots: np.ndarray, clients: np.ndarray
-  ) -> np.ndarray:
+  def _accuracies(self, vectors: Any, slots: np.ndarray, clients: np.ndarray) -> np.ndarray:
     """Returns the accuracies of clients' models, by their slots, on their test data."""
     def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
-      return _are_right(how, vectors, self._blocks.put(slots[places])[0], block)
+      return _num_right(how, vectors, self._blocks.put(slots[places])[0], block)
 
     return self._numbers(self._test, clients, work) / self._test.counts[clients]
 
@@ -354,7 +348,7 @@ class BoundedSums(bounded_sums.BoundedSums):
           *(part.astype(np.int32) for part in (np.arange(len(places)), starts, counts))
       )
       most = client_pool.bound(int(counts.max()))
-      return _are_right(self._how(most), trained, number, _Clients(self._test.pool, *rows))
+      return _num_right(self._how(most), trained, number, _Clients(self._test.pool, *rows))
 
     accuracies = self._accuracies(public.vectors, slots, clients)
     tuned = self._numbers(self._train, clients, work) / self._test.counts[clients]
