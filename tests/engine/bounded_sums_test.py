@@ -79,8 +79,11 @@ def _of_tff(name, num_clusters):
 
 def _of_jax(name, num_clusters):
   clients = _clients(name)
-  of_three = functools.partial(blocks.plan, clients_per_block=3)
-  with mock.patch.object(blocks, "plan", of_three):
+
+  def of_three(model, most):  # So that there are several blocks.
+    return blocks.plan(model, most, clients_per_block=3)
+
+  with mock.patch.object(of_jax, "_planned", of_three):
     return of_jax.BoundedSums(
         _model(name), num_clusters, _LOCAL_STEPS, _RATE, clients.train, clients.test
     )
