@@ -19,8 +19,8 @@ _NEEDED_WITH_EPSILON = ("delta", "num_clusters")
 _OF_EPSILON = (
     "delta", "radius", "view_norms", "max_points", "public_num_points", "trust", "min_clients",
 )
-_OF_ROWS = ("k_range", "radius", "max_points", "public_num_points")
-_OF_VIEWS = ("view_weights", "alpha", "view_norms")
+_OF_ROWS = ("k_range", "max_points", "public_num_points")
+_OF_VIEWS = ("view_weights", "alpha")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Config(options.Settings):
       return None
     names = ("epsilon", "delta", "trust", "min_clients", "max_points", "public_num_points")
     given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-    norms = encode.checked_norms(self.schemas, self.radius, self.view_norms)
+    norms, _ = encode.checked_norms(self.schemas, self.radius, self.view_norms)
     return privacy_lib.privacy_of(**given, **norms)
 
   @property

@@ -159,7 +159,8 @@ def load(
     planned = (privacy, config.candidates[0], len(tables.feature_names), len(folder))
     lines.append(privacy_lib.rows_needed(*planned))
     warnings += privacy_lib.planning_warnings(*planned)
-    warnings += encode.norm_warnings(config.schemas, privacy)
+    _, of_norms = encode.checked_norms(config.schemas, config.radius, config.view_norms)
+    warnings += of_norms
   return tidy_experiment.Inputs(
       Here(tables, fit, fit_numbers, None if is_private else folder), identity, about,
       warnings=tuple(warnings), lines=(*lines, *(f"warning: {text}" for text in warnings)),

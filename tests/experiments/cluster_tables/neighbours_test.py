@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from experiments.federated_kmeans import __main__ as federated_kmeans
+from experiments.cluster_tables import __main__ as federated_kmeans
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
@@ -136,7 +136,7 @@ class NeighboursTest(parameterized.TestCase):
     for client, rows in tables.items():
       _write_table(os.path.join(data, client), kind, rows)
     code, printed, errors = in_process.run_program(
-        federated_kmeans.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
+        cluster_tables.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
         "--epsilon=1", "--delta=1e-5", f"--schema={schema}",
     )
     printed = re.sub("(?s)\ncolumn .*\nreport: ", "", printed)  # The centers.
