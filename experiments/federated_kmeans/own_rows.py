@@ -108,11 +108,10 @@ def _fitter(
 
   @functools.cache
   def hold() -> secure_sums.ClientPoints:
-    from fl_clustering.kmeans import estimator  # pylint: disable=g-import-not-at-top
-
     directory = stack.enter_context(tempfile.TemporaryDirectory())
-    return estimator.hold(
-        features, config.privacy, functools.partial(secure_sums.hold, directory=directory)
+    return privacy_lib.hold(
+        features, (len(config.schema.feature_names),), config.privacy,
+        functools.partial(secure_sums.hold, directory=directory),
     )
 
   @functools.lru_cache(maxsize=1)
