@@ -1,0 +1,77 @@
+"""The clusters of your own tables: rows or views, exact or private, here or at several sites.
+
+  bazel run experiments:cluster_tables -- --data_dir=folder --k_range=2:8
+  bazel run experiments:cluster_tables -- --data_dir=folder \\
+      --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6
+"""
+
+import re
+from typing import Any
+
+from absl import flags
+
+from clustering_basics import validate
+from experiment_shell import launch
+from experiment_shell import option_flags
+from experiment_shell import path_flag
+from experiment_shell import program
+from experiments.cluster_tables import config as config_lib
+from experiments.own_tables import column_flags
+from fl_clustering.tables import views
+
+option_flags.define(config_lib.Config)
+path_flag.define(
+    "data_dir", None,
+    "A folder with a file per client, .csv, .csv.gz, .parquet or .npz; of views, with a folder per "
+    "client, which has a file per view. Of views, a file `labels` with classes, if there is one, is "
+    "used for scores only.")
+flags.DEFINE_string(
+    "k_range", None,
+    "Numbers of clusters to try, as FROM:TO, of rows without --epsilon. The best simplified "
+    "silhouette wins. Default: 2:10.")
+flags.DEFINE_list(
+    "view_norms", None,
+    "In the place of --radius, for views: likewise a distance for each, in the order of their "
+    "names.")
+
+
+def _settings() -> dict[str, Any]:
+  """Returns the settings that flags give; ValueError if one can't be read."""
+  values, given = option_flags.given(config_lib.Config), flags.FLAGS
+  if given.k_range is not None:
+    match = re.fullmatch(r"(\d+):(\d+)", given.k_range)
+    if not match:
+      raise ValueError(f"`k_range` must be two numbers such as 2:10, got {given.k_range!r}.")
+    values["k_range"] = (int(match[1]), int(match[2]))
+  if given.view_norms is not None:
+    try:
+      values["view_norms"] = tuple(map(float, given.view_norms))
+    except ValueError:
+      raise validate.error("view_norms", "be numbers", ",".join(given.view_norms)) from None
+  return values
+
+
+def config() -> config_lib.Config:
+  """Returns the settings; ValueError if the flags don't fit."""
+  option_flags.check_given("data_dir")
+  if flags.FLAGS.epsilon is not None and flags.FLAGS.schema is None:
+    # Before a file is read: where no line has the columns' names, the first one is a row.
+    raise validate.error("schema", "be given with `epsilon`", None)
+  settings, data_dir = _settings(), flags.FLAGS.data_dir
+  return config_lib.Config(column_flags.schemas(data_dir, views.are_in(data_dir)), **settings)
+
+
+def main() -> None:
+  with launch.input_errors():
+    settings = config()
+  from experiments.cluster_tables import experiment  # It takes long to import.
+
+  data_dir = flags.FLAGS.data_dir
+  program.main(
+      experiment.EXPERIMENT, settings, data_dir=data_dir,
+      advice=column_flags.naming_draft(data_dir),
+  )
+
+
+if __name__ == "__main__":
+  launch.run(main)
