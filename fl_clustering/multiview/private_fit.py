@@ -8,7 +8,7 @@ totals looks at the data: columns are measured in the norms that are known.
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,24 +36,6 @@ _COVERS = (
     "the centers, view weights and history; not the labels that `predict` gives, which are "
     "functions of the point itself"
 )
-
-
-def hold(
-    clients: Mapping[Any, np.ndarray], widths: Sequence[int],
-    privacy: multiview_config.ViewPrivacy, hold_points: secure_sums.Hold,
-) -> secure_sums.ClientPoints:
-  """Returns private clients, in grid steps: every row of the points (n, D) is in the balls.
-
-  Raises:
-    ValueError: Unless there is a norm for every view.
-  """
-  privacy.check_views(len(widths))
-  mapped = {
-      client_id: model_lib.in_balls(points, privacy.view_norms, widths)
-      for client_id, points in clients.items()
-  }
-  units = model_lib.norm_scaling(np.ones(len(widths)), widths)
-  return hold_points(mapped).scaled(units)
 
 
 def noisy_statistics(
@@ -114,7 +96,7 @@ def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
 ) -> fitted.Fit:
-  """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
+  """Fits a model to clients from `privacy.hold`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
   """

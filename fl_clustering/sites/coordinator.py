@@ -12,12 +12,9 @@ import numpy as np
 from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import privacy_calculator
+from fl_clustering import fits
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import private_fit
-from fl_clustering.kmeans import sums_fit
-from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
@@ -186,12 +183,12 @@ class SitePoints(secure_sums.ClientPoints):
 
 
 def with_privacy(
-    config: Any, federation: federation_lib.Federation, epsilon: float | None = None
-) -> Any:
+    config: fits.Config, federation: federation_lib.Federation, epsilon: float | None = None
+) -> fits.Config:
   """Returns a fit's settings with the privacy of the federation file.
 
   Args:
-    config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    config: Without `privacy`.
     epsilon: That of this fit; the file's is that of all fits together, and the default.
 
   Raises:
@@ -200,7 +197,7 @@ def with_privacy(
   kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
   key, privacy = "radius", federation.privacy
   if isinstance(config, multiview_config.MultiViewConfig):
-    kinds, key = multiview_config.ViewPrivacy, "view_norms"
+    kinds, key = privacy_lib.ViewPrivacy, "view_norms"
   elif not isinstance(config.algorithm, kmeans_config.Sums):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
@@ -216,7 +213,7 @@ def with_privacy(
 
 
 def fit_kmeans(
-    config: Any, coordinator: Coordinator, epsilon: float | None = None
+    config: fits.Config, coordinator: Coordinator, epsilon: float | None = None
 ) -> fitted.Fit:
   """Fits centroids of rows or of views at sites, in a session of its own.
 
@@ -231,16 +228,10 @@ def fit_kmeans(
   """
   config = with_privacy(config, coordinator.federation, epsilon)
   coordinator.start(config)
-  federation, noise_source = coordinator.federation, coordinator.noise_source
+  federation = coordinator.federation
   nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
   points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)
   try:
-    if isinstance(config, multiview_config.MultiViewConfig):
-      if config.privacy is None:
-        return fitting.fit(config, points, federation.widths)
-      return private_view_fit.fit(config, points, federation.widths, noise_source)
-    if config.privacy is None:
-      return sums_fit.fit(config, points)
-    return private_fit.fit(config, points, noise_source)
+    return fits.fit(config, points, federation.widths, coordinator.noise_source)
   except (ArithmeticError, IndexError) as e:  # All of its numbers are of the sites' answers.
     raise _no_rows("together") from e

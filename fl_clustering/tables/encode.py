@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -170,6 +170,36 @@ def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
       f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes "
       f"the noise {radius / largest:.3g} times as large, and nothing better."
   ]
+
+
+def checked_norms(
+    schemas: schema_lib.Schemas, radius: float | None, view_norms: Sequence[float] | None
+) -> tuple[dict[str, Any], list[str]]:
+  """Returns the `radius` of privacy, or `view_norms` with views, in a dict; and warnings, in words.
+
+  Args:
+    radius: As of `checked_radius`; to be left out with views.
+    view_norms: Likewise for every view, in the order of their names; None for the largest of each.
+
+  Raises:
+    ValueError: If they don't fit the schemas.
+  """
+  if schema_lib.NO_VIEW in schemas:
+    if view_norms is not None:
+      raise validate.error("view_norms", "be left out without a schema of views", view_norms)
+    schema = schemas[schema_lib.NO_VIEW]
+    radius = checked_radius(schema, radius)
+    return {"radius": radius}, radius_warnings(schema, radius)
+  if radius is not None:
+    raise validate.error("radius", "be left out with a schema of views", radius)
+  given = [None] * len(schemas) if view_norms is None else view_norms
+  if len(given) != len(schemas):
+    raise validate.error("view_norms", f"be {len(schemas)} numbers", view_norms)
+  norms, warnings = list[float](), list[str]()
+  for schema, norm in zip(schemas.values(), given):
+    norms.append(checked_radius(schema, norm, "view_norms"))
+    warnings += radius_warnings(schema, norms[-1])
+  return {"view_norms": norms}, warnings
 
 
 def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:

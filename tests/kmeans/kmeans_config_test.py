@@ -7,7 +7,6 @@ from absl.testing import parameterized
 
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy
 
 _PRIVACY = privacy.PointPrivacy(1.0, 1e-6, 2.0)
@@ -62,7 +61,7 @@ class KMeansConfigTest(parameterized.TestCase):
       ("local_iterations", 0, "fkm"), ("local_clusters", 9, "kfed"), ("shuffle", 1, "child_parent"),
       ("num_rounds", 9, "sums", _PRIVACY), ("standardize", True, "sums", _PRIVACY),
       ("privacy", _PRIVACY, "fkm"), ("privacy", 1.0),
-      ("privacy", multiview_config.ViewPrivacy(1.0, 1e-6, (1.0,))),
+      ("privacy", privacy.ViewPrivacy(1.0, 1e-6, (1.0,))),
   )
   def test_bad_settings(self, name, value, algorithm="sums", private=None):
     settings = {"n_clusters": 4, "algorithm": algorithm, "privacy": private, name: value}

@@ -52,6 +52,24 @@ class NormBoundsTest(parameterized.TestCase):
         for field, radius in ((_FAR, 2.0), (_FAR, 3.0), (_ANY, 1e3))
     ], [0, 1, 0])
 
+  def test_norms_of_views_are_the_radii_of_their_schemas(self):
+    schemas = {"a": schema_lib.Schema((_FAR,)), "b": schema_lib.Schema((_AGE, _FAR))}
+    least = [encode.checked_radius(one, None) for one in schemas.values()]
+    self.assertEqual(encode.checked_norms(schemas, None, None), ({"view_norms": least}, []))
+    norms, warnings = encode.checked_norms(schemas, None, [1.5, 9.0])
+    self.assertEqual(norms, {"view_norms": [1.5, 9.0]})
+    self.assertLen(warnings, 1)
+
+  @parameterized.parameters(
+      (("",), None, (1.0,), "view_norms"), (("",), 0.5, None, "radius"),
+      (("a", "b"), 2.0, None, "radius"), (("a", "b"), None, (1.5,), "view_norms"),
+      (("a", "b"), None, (1.5, 0.5), "view_norms"),
+  )
+  def test_norms_that_do_not_fit_the_schemas_are_refused(self, views, radius, view_norms, name):
+    schemas = dict.fromkeys(views, schema_lib.Schema((_FAR,)))
+    with self.assertRaisesRegex(ValueError, f"`{name}` must"):
+      encode.checked_norms(schemas, radius, view_norms)
+
   def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
     schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
     np.testing.assert_allclose(encode.ranges(schema), [60, 4, 1, 1, 1, 1])
