@@ -37,18 +37,14 @@ flags.DEFINE_list(
 
 def _settings() -> dict[str, Any]:
   """Returns the settings that flags give; ValueError if one can't be read."""
-  values, given = option_flags.given(config_lib.Config), flags.FLAGS
-  if given.k_range is not None:
-    match = re.fullmatch(r"(\d+):(\d+)", given.k_range)
+  values, k_range = option_flags.given(config_lib.Config), flags.FLAGS.k_range
+  if k_range is not None:
+    match = re.fullmatch(r"(\d+):(\d+)", k_range)
     if not match:
-      raise ValueError(f"`k_range` must be two numbers such as 2:10, got {given.k_range!r}.")
+      raise ValueError(f"`k_range` must be two numbers such as 2:10, got {k_range!r}.")
     values["k_range"] = (int(match[1]), int(match[2]))
-  if given.view_norms is not None:
-    try:
-      values["view_norms"] = tuple(map(float, given.view_norms))
-    except ValueError:
-      raise validate.error("view_norms", "be numbers", ",".join(given.view_norms)) from None
-  return values
+  norms = option_flags.numbers("view_norms")
+  return {**values, "view_norms": None if norms is None else tuple(norms)}
 
 
 def config() -> config_lib.Config:

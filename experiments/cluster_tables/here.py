@@ -16,6 +16,7 @@ from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.cluster_tables import config as config_lib
 from experiments.cluster_tables import summary
+from fl_clustering import fits
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import encode
@@ -78,8 +79,6 @@ def _fitter(
 
   @functools.lru_cache(maxsize=1)
   def fit(num_clusters: int) -> fitted.Fit:
-    from fl_clustering import fits  # It takes long to import.
-
     with contextlib.ExitStack() as rules:
       rules.enter_context(launch.input_errors())  # Data that the flags don't fit are bad input.
       if tables.is_private:

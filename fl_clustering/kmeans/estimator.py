@@ -17,18 +17,6 @@ from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
 
-def fit(
-    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
-) -> fitted.Fit:
-  """Fits centroids to clients from `privacy.hold`, with secure noise if there is `privacy`.
-
-  With another algorithm than `Sums`, they must be `secure_sums.PointArrays`.
-  """
-  if isinstance(config.algorithm, kmeans_config.Sums):
-    return sums_fit.fit(config, clients)
-  return algorithms.fit(config, clients)  # type: ignore[arg-type]
-
-
 class FederatedKMeans(federated_clusterer.FederatedClusterer):
   """Clusters the points of many clients from sums over them.
 
@@ -134,7 +122,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
       widths: tuple[int, ...],
   ) -> fitted.Fit:
-    found = fit(config, privacy_lib.hold(points, widths, config.privacy))
+    clients = privacy_lib.hold(points, widths, config.privacy)
+    if isinstance(config.algorithm, kmeans_config.Sums):
+      found = sums_fit.fit(config, clients)
+    else:  # They are held in this process.
+      found = algorithms.fit(config, clients)  # type: ignore[arg-type]
     if self.keep_history:
       return found
     history = tuple(
