@@ -337,6 +337,16 @@ class Schema:
 Schemas = Mapping[str, Schema]
 
 
+def in_view(view: str, name: str) -> str:
+  """Returns the name among all views' of what has a name in one."""
+  return name if view == NO_VIEW else f"{view}: {name}"
+
+
+def feature_names(schemas: Schemas) -> tuple[str, ...]:
+  """Returns the names of the features of all views."""
+  return tuple(in_view(view, name) for view, one in schemas.items() for name in one.feature_names)
+
+
 def load(path: str) -> Schema:
   """Returns the schema of a file; ValueError says in one line what is wrong with it."""
   return read_document(path, Schema.from_json)
