@@ -140,7 +140,7 @@ def load(
     folder = folder_lib.open_folder(data_dir, config.schemas, private=is_private)
   if privacy is not None:
     privacy_lib.least_shares(privacy, len(folder))  # As many clients as shares of the noise.
-  tables = saved.SavedTables.of(folder, is_private)
+  tables = saved.SavedTables.of(folder, private=is_private)
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(folder)}}
   about: dict[str, Any] = {summary.IS_PRIVATE: is_private}
   if not is_private:  # The number of points of a private fit is secret, and may be too small.

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from experiments.cluster_tables import __main__ as federated_kmeans
+from experiments.cluster_tables import __main__ as cluster_tables
 from fl_clustering.tables import schema as schema_lib
 from tests import nightly
 from tests.experiment_shell import in_process
