@@ -13,7 +13,6 @@ MODULES = {
     "multi_view": "experiments.multi_view.comparison",
     "private_clusters": "experiments.private_clusters.release",
     "private_clusters_simulation": "experiments.private_clusters.simulation",
-    "site_kmeans": "experiments.site_kmeans.fit",
     "study": "experiments.study.cells",
     "three_phase_emnist": "experiments.three_phase_emnist.experiment",
 }

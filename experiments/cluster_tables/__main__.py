@@ -3,6 +3,11 @@
   bazel run experiments:cluster_tables -- --data_dir=folder --k_range=2:8
   bazel run experiments:cluster_tables -- --data_dir=folder \\
       --schema=schema.json --num_clusters=3 --epsilon=1 --delta=1e-6
+  python -m experiments.cluster_tables --federation=federation.json --kit=kits/operator \\
+      --schema=schema.json --num_clusters=5 --output_dir=out
+
+The last one is for the operator of sites, who sees sums alone.  At every site
+`experiments.site --join` must run.
 """
 
 import re
@@ -33,6 +38,17 @@ flags.DEFINE_list(
     "view_norms", None,
     "In the place of --radius, for views: likewise a distance for each, in the order of their "
     "names.")
+path_flag.define(
+    "federation", None,
+    "In the place of --data_dir: the file on which several sites have agreed, where the rows stay.")
+path_flag.define(
+    "kit", None, "The folder `operator` that experiments:federation --kits made (--federation).")
+flags.DEFINE_float(
+    "seconds", 60.0, "How long a site may take for an answer (--federation).", lower_bound=1.0)
+flags.DEFINE_float(
+    "seconds_to_join", 300.0, "How long sites may take to connect (--federation).", lower_bound=1.0)
+
+_OF_SITES = ("kit", "seconds", "seconds_to_join")
 
 
 def _settings() -> dict[str, Any]:
@@ -49,11 +65,17 @@ def _settings() -> dict[str, Any]:
 
 def config() -> config_lib.Config:
   """Returns the settings; ValueError if the flags don't fit."""
-  option_flags.check_given("data_dir")
+  data_dir, settings = flags.FLAGS.data_dir, _settings()
+  if (data_dir is None) == (flags.FLAGS.federation is None):
+    raise validate.error("data_dir", "be given, or else `federation`", data_dir)
+  if data_dir is None:
+    option_flags.check_left_out(column_flags.NAMES, "with --federation")
+    option_flags.check_given("schema", "kit")
+    return config_lib.Config(views.load(flags.FLAGS.schema), at_sites=True, **settings)
+  option_flags.check_left_out(_OF_SITES, "without --federation")
   if flags.FLAGS.epsilon is not None and flags.FLAGS.schema is None:
     # Before a file is read: where no line has the columns' names, the first one is a row.
     raise validate.error("schema", "be given with `epsilon`", None)
-  settings, data_dir = _settings(), flags.FLAGS.data_dir
   return config_lib.Config(column_flags.schemas(data_dir, views.are_in(data_dir)), **settings)
 
 
@@ -62,11 +84,12 @@ def main() -> None:
     settings = config()
   from experiments.cluster_tables import experiment  # It takes long to import.
 
-  data_dir = flags.FLAGS.data_dir
-  program.main(
-      experiment.EXPERIMENT, settings, data_dir=data_dir,
-      advice=column_flags.naming_draft(data_dir),
-  )
+  if settings.at_sites:
+    options = {name: flags.FLAGS[name].value for name in ("federation", *_OF_SITES)}
+  else:
+    data_dir = flags.FLAGS.data_dir
+    options = {"data_dir": data_dir, "advice": column_flags.naming_draft(data_dir)}
+  program.main(experiment.EXPERIMENT, settings, **options)
 
 
 if __name__ == "__main__":

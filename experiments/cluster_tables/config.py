@@ -104,7 +104,9 @@ class Config(options.Settings):
       self._check_left_out(_OF_ROWS, "for views")
     else:
       self._check_left_out(_OF_VIEWS, "without views")
-    if not self.at_sites:
+    if self.at_sites:
+      self._check_left_out(("k_range", *_OF_EPSILON), "of rows at sites")
+    else:
       self._check_privacy()
     if self.num_clusters is not None:
       self._check_left_out(("k_range",), "with `num_clusters`")

@@ -14,7 +14,6 @@ from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
 
 
 class FederatedKMeans(federated_clusterer.FederatedClusterer):

@@ -71,6 +71,7 @@ class ConfigTest(parameterized.TestCase):
       ("k_range", {"num_clusters": 3, "k_range": (2, 4)}), ("k_range", {"k_range": (1, 4)}),
       ("k_range", {"k_range": (5, 4)}), ("num_clusters", {"num_clusters": 0}),
       ("view_weights", {"view_weights": "mvkm"}), ("num_clusters", {"at_sites": True}),
+      ("min_clients", {"at_sites": True, "num_clusters": 3, "min_clients": 2}),
       *((name, {name: value}) for name, value in {
           "radius": 3.0, "trust": "none", "delta": 1e-6, "max_points": 5, "min_clients": 5,
       }.items()),
