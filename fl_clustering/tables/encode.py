@@ -196,30 +196,24 @@ def checked_norms(
   return {"view_norms": norms}, warnings
 
 
-def means(
-    blocks: Iterable[np.ndarray], names: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray, int]:
-  """Returns features' means over the cells that are there, from sums over all clients.
+def means(blocks: Iterable[np.ndarray], names: Sequence[str]) -> np.ndarray:
+  """Returns features' means over the cells that are there, of shape (d,).
 
   Args:
     blocks: The clients' features, each of shape (n, d).
     names: Those of the d features.
 
-  Returns:
-    Means of shape (d,), how many cells are missing, of shape (d,), and the number of rows.
-
   Raises:
     ValueError: If a feature has no value.
   """
-  num_rows, counts, sums = 0, np.zeros(len(names)), np.zeros(())
+  counts, sums = np.zeros(len(names)), np.zeros(())
   for features in blocks:
-    num_rows += len(features)
     counts = counts + (~np.isnan(features)).sum(axis=0)
     sums = sums + np.nansum(features, axis=0)
   if not counts.all():
     name = names[int(np.argmin(counts > 0))]
     raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
-  return sums / counts, num_rows - counts, num_rows
+  return sums / counts
 
 
 def standard_scaling(
@@ -230,18 +224,23 @@ def standard_scaling(
   Means and variances come from sums over all clients.  Constant features become 0.
 
   Args:
-    blocks: Returns the clients' features, each of shape (n, d); called up to three times.
+    blocks: Returns the clients' features, each of shape (n, d); called three times.
 
   Raises:
     ValueError: If a feature has no value.
   """
-  fill, num_missing, num_rows = means(blocks(), schema.feature_names)
-  filled = FeatureScaling(fill, np.zeros(len(fill)), np.ones(len(fill))).filled
-  shift = fill.copy()
-  if num_missing.any():
-    shift = sum(filled(features).sum(axis=0) for features in blocks()) / num_rows
-  squares = sum(((filled(features) - shift) ** 2).sum(axis=0) for features in blocks())
-  deviations = np.sqrt(squares / num_rows)
+  fill = means(blocks(), schema.feature_names)
+
+  def mean(function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Returns the mean of what a function makes of the rows when no cell is missing."""
+    num_rows, sums = 0, np.zeros(())
+    for features in blocks():
+      num_rows += len(features)
+      sums = sums + function(np.where(np.isnan(features), fill, features)).sum(axis=0)
+    return sums / num_rows
+
+  shift = mean(lambda rows: rows)
+  deviations = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
   # What rounding leaves of a constant feature.
   is_constant = deviations <= 1e-12 * np.abs(shift)
   factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))

@@ -184,33 +184,24 @@ class Folder(collections.abc.Mapping[str, ClientRows]):
       block[:] = scaling(block)
 
   @functools.cached_property
-  def _means_and_missing(self) -> tuple[np.ndarray, np.ndarray]:
-    features = (rows.features for rows in self.values())
-    means, num_missing, _ = encode.means(features, schema_lib.feature_names(self.schemas))
-    return means, num_missing
-
-  @property
   def means(self) -> np.ndarray:
     """The features' means over the cells that are there, before `scale`, of shape (d,).
 
     Raises:
       ValueError: If a feature has no value.
     """
-    return self._means_and_missing[0]
+    features = (rows.features for rows in self.values())
+    return encode.means(features, schema_lib.feature_names(self.schemas))
 
-  @property
+  @functools.cached_property
   def missing(self) -> dict[str, int]:
-    """The number of missing cells, before `scale`, of each column that is a feature and lacks any.
-
-    Raises:
-      ValueError: If a feature has no value.
-    """
-    fields = [(view, field) for view, one in self.schemas.items() for field in one.features]
-    firsts = np.cumsum([0, *(len(field.feature_names) for _, field in fields)])
-    return {
-        schema_lib.in_view(view, field.name): int(number)
-        for (view, field), number in zip(fields, self._means_and_missing[1][firsts[:-1]]) if number
-    }
+    """How many cells of each column of features are missing, before `scale`, if any."""
+    fields = [
+        schema_lib.in_view(view, field.name)
+        for view, one in self.schemas.items() for field in one.features for _ in field.feature_names
+    ]
+    counts = sum(np.isnan(rows.features).sum(axis=0) for rows in self.values())
+    return {name: int(number) for name, number in zip(fields, counts) if number}
 
   def classes(self) -> tuple[str, ...]:
     """Returns the classes in their order: the schema's, or else those of all rows, sorted."""
@@ -256,10 +247,6 @@ def open_folder(
     return _read_tables(file, files(directory), schemas, private)
 
 
-def _digests(names: Iterable[str], private: bool) -> _Digests:
-  return {} if private else {name: hashlib.sha256() for name in names}
-
-
 def _blocks(
     path: str, schema: schema_lib.Schema, private: bool, digest: Any
 ) -> Iterable[Mapping[str, np.ndarray]]:
@@ -279,7 +266,8 @@ def _read_tables(
 ) -> Folder:
   """Reads tables without views; their features go into a file."""
   schema = schemas[schema_lib.NO_VIEW]
-  rows, digests = _Rows(file, schemas, schema.roles), _digests(paths, private)
+  rows = _Rows(file, schemas, schema.roles)
+  digests = {} if private else {name: hashlib.sha256() for name in paths}
   places: dict[str, range | np.ndarray] = {}
   for name in paths if schema.client is not None else given_clients.sorted_by_id(paths):
     first = rows.num_rows
@@ -308,7 +296,10 @@ def _read_views(
       rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
       raise validate.error("data_dir", rule, ", ".join(sorted(files)))
   used = wanted if not private and not first.is_later else {*schemas}
-  digests = _digests((f"{c}/{view}" for c in paths for view in paths[c] if view in used), private)
+  digests = {} if private else {
+      f"{client_id}/{view}": hashlib.sha256()
+      for client_id, files in paths.items() for view in files if view in used
+  }
   roles = [*(["key"] if first.key is not None else []), *(["label"] if LABELS in used else [])]
   rows, places = _Rows(file, schemas, roles), dict[str, range]()
   for client_id, files in paths.items():
