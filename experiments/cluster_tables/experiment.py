@@ -84,16 +84,19 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     )
   fit, tables = data.fit(num_clusters), data.tables
   results = {"rounds": fit.num_rounds}
+  of_rounds = {"bytes_down_per_client": "bytes_down", "bytes_up_per_client": "bytes_up"}
   if tables.has_views:
     weights = fit.model.on_grid.view_weights.tolist()
     results |= {summary.WEIGHT + view: weight for view, weight in zip(tables.schemas, weights)}
   if fit.ledger is not None:
     results |= {"epsilon": fit.privacy_spent["epsilon"], "mu_spent": fit.ledger.mu_spent}
   else:  # All of it depends on single rows.
+    loss = summary.loss_name(tables.has_views)
     results |= {
-        summary.SILHOUETTE: fit.simplified_silhouette,
-        summary.loss_name(tables.has_views): fit.loss, summary.FOUND: fit.num_clusters_found,
+        summary.SILHOUETTE: fit.simplified_silhouette, loss: fit.loss,
+        summary.FOUND: fit.num_clusters_found,
     }
+    of_rounds = {loss: loss, **of_rounds}
     if data.fit_numbers is not None:
       results[summary.SILHOUETTE_OF_NUMBERS] = data.fit_numbers(num_clusters).simplified_silhouette
   if data.folder is None:
@@ -106,7 +109,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
           {"round": number, "stage": getattr(record, "stage", "views"), "metric": metric,
            "value": value}
           for number, record in enumerate(fit.history, start=1)
-          for metric, attribute in summary.OF_ROUNDS.items()
+          for metric, attribute in of_rounds.items()
           if (value := getattr(record, attribute, None)) is not None
       ],
   }

@@ -31,11 +31,6 @@ SILHOUETTE_OF_NUMBERS = "silhouette_of_numbers"
 FOUND = "clusters_found"
 # What the name of a view's weight begins with.
 WEIGHT = "weight of "
-# What a round's record has, by the metric's name: bytes are a client's, and the objective is views'.
-OF_ROUNDS = {
-    "inertia": "inertia", "objective": "objective", "bytes_down_per_client": "bytes_down",
-    "bytes_up_per_client": "bytes_up",
-}
 # The part of `config.json` with every client's number of rows.
 NUM_ROWS = "rows"
 # Those beside it with the columns' numbers of missing cells, and whether noise hides rows.
@@ -399,10 +394,11 @@ READING = (
     "noise in them, unless the headline says EXACT. What is not covered: the sizes and times of "
     "messages, the number of rounds, and the names of columns.",
     "With epsilon, only totals over all clients leave them, and only with noise, and nothing else "
-    "of this folder depends on a row but the centroids. Protected is one point, added or removed, "
-    "or all points of a client, all there or none; that a client takes part is then not hidden. "
-    "The names of clients and columns are not protected. NOT private are the clusters of a "
-    "client's rows, which experiments:predict gives: they are for that client alone.",
+    "of this folder depends on a row but the centroids and the weights of views. Protected is one "
+    "point, added or removed, or all points of a client, all there or none; that a client takes "
+    "part is then not hidden. The names of clients and columns are not protected. NOT private are "
+    "the clusters of a client's rows, which experiments:predict gives: they are for that client "
+    "alone.",
     "The simplified silhouette ranks numbers of clusters. It doesn't show that there are any "
     "clusters.",
 )
