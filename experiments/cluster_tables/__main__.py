@@ -28,8 +28,8 @@ option_flags.define(config_lib.Config)
 path_flag.define(
     "data_dir", None,
     "A folder with a file per client, .csv, .csv.gz, .parquet or .npz; of views, with a folder per "
-    "client, which has a file per view. Of views, a file `labels` with classes, if there is one, is "
-    "used for scores only.")
+    "client, which has a file per view. A file `labels` beside these, with classes, is used for "
+    "scores only.")
 flags.DEFINE_string(
     "k_range", None,
     "Numbers of clusters to try, as FROM:TO, of rows without --epsilon. The best simplified "

@@ -15,7 +15,6 @@ from experiment_shell import tidy_tables
 from experiments.cluster_tables import cluster_profiles
 from experiments.cluster_tables import fitted_rows
 from experiments.own_tables import confusion
-from fl_clustering.kmeans import kmeans_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views
@@ -57,12 +56,18 @@ TRUST = {
         "totals only. A secure sum must hide the single messages."
     ),
 }
+_ENDS = f"{privacy_lib.EXACT_TOTALS} Secure sums hide whose rows they are."
 # Without `privacy`, of rows and of views.
-_EXACT_SUMS = f"{kmeans_config.Sums.leaves} {kmeans_config.BEFORE_THE_FIRST_ROUND}"
+_EXACT_SUMS = (
+    "The server gets totals over all clients: counts and sums of points by cluster and by half of "
+    "a cluster, the last sums to float precision in every column; and by cluster, how much farther "
+    "its points are from the second nearest center, and their simplified silhouettes. Before the "
+    "first round, it gets sums and sums of squares by column, and how many numbers of a column and "
+    f"how many points are of which order of magnitude. {_ENDS}"
+)
 _EXACT_VIEWS = (
     "In each round, the server gets totals over all clients: sums of points by cluster and view. "
-    "The first centers and the columns' means and deviations come from such totals, too. "
-    f"{privacy_lib.EXACT_TOTALS} Secure sums hide whose rows they are."
+    f"The first centers and the columns' means and deviations come from such totals, too. {_ENDS}"
 )
 
 
@@ -77,7 +82,7 @@ def _scores(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_num_clusters(results: pd.DataFrame) -> int:
-  """Returns the number of clusters with the largest simplified silhouette; the only one of views."""
+  """Returns the number of clusters with the largest simplified silhouette; of one, that."""
   return _best(_scores(results))
 
 

@@ -62,10 +62,11 @@ def _cells_of_data(
 def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[dict[str, Any]]:
   """Returns what is measured, in this order."""
   found = [cell for one in datasets.values() for cell in _cells_of_data(one, config)]
-  if data_lib.DEMONSTRATION in config.datasets:  # The tutorial's own seed first.
+  if data_lib.DEMONSTRATION in config.datasets:
+    first = simulated_dha.SOURCE_SEED  # The tutorial's own.
     found += [
-        (data_lib.DEMONSTRATION, _AS_GIVEN, simulated_dha.SOURCE_SEED + i, method, methods.ALL_VIEWS)
-        for i in range(config.num_seeds) for method in simulated_dha.METHODS
+        (data_lib.DEMONSTRATION, _AS_GIVEN, seed, method, methods.ALL_VIEWS)
+        for seed in range(first, first + config.num_seeds) for method in simulated_dha.METHODS
     ]
   return [dict(zip(_KEYS, cell)) for cell in found]
 

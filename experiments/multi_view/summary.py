@@ -205,7 +205,10 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "datasets", "Data sets", "",
-        {"dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}", "source": "{}"},
+        {
+            "dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}",
+            "source": "{}",
+        },
         is_text=True,
     ),
 )
