@@ -250,7 +250,7 @@ def open_folder(
 def _blocks(
     path: str, schema: schema_lib.Schema, private: bool, digest: Any
 ) -> Iterable[Mapping[str, np.ndarray]]:
-  """Returns what `read.blocks` yields; in private reading, of all of a client's own file or none."""
+  """Returns what `read.blocks` yields; in private, of all of a client's own file or of nothing."""
   blocks = read_lib.blocks(path, schema, private=private, digest=digest)
   if not private or schema.client is not None:
     return blocks
