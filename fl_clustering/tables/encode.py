@@ -31,7 +31,7 @@ def numbers(columns: Mapping[str, np.ndarray], schema: schema_lib.Schema) -> np.
   return np.concatenate(found, axis=1, dtype=np.float64)
 
 
-def positions(column: Iterable[str | None], texts: Iterable[str]) -> np.ndarray:
+def positions(column: Iterable[Any], texts: Iterable[Any]) -> np.ndarray:
   """Returns the places of cells among texts, int64 of shape (n,); -1 for what is none of them."""
   place_of = {text: place for place, text in enumerate(texts)}
   return np.array([place_of.get(cell, -1) for cell in column], np.int64)

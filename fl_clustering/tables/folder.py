@@ -124,7 +124,7 @@ class _Rows:
     self.num_rows = 0
     self.texts: dict[str, list[str | None]] = {role: [] for role in roles}
 
-  def add(self, features: np.ndarray, texts: Mapping[str, np.ndarray]) -> None:
+  def add(self, features: np.ndarray, texts: Mapping[str, Iterable[str | None]]) -> None:
     self._file.write(np.ascontiguousarray(features))
     self.num_rows += len(features)
     for role, column in texts.items():
@@ -250,7 +250,7 @@ def open_folder(
 def _blocks(
     path: str, schema: schema_lib.Schema, private: bool, digest: Any
 ) -> Iterable[Mapping[str, np.ndarray]]:
-  """Returns what `read.blocks` yields; in private reading, of all of a client's own file or none."""
+  """Returns what `read.blocks` yields; in private, of all of a client's own file or of nothing."""
   blocks = read_lib.blocks(path, schema, private=private, digest=digest)
   if not private or schema.client is not None:
     return blocks
@@ -309,39 +309,42 @@ def _read_views(
         ) for view, one in schemas.items()
     }
     features = [encode.numbers(tables[view], one) for view, one in schemas.items()]
-    texts: dict[str, np.ndarray] = {}
+    texts: Mapping[str, Any] = {}
     if private:  # What some view has no record for is none.
       num_rows = min(map(len, features))
       features = [own[:num_rows] for own in features]
     else:
-      names = {view: _row_names(table, first.key) for view, table in tables.items()}
-      of_first = next(iter(names.values()))
-      features = [
-          own[_order(files[view], first.key, names[view], of_first)]
+      names: list[Sequence[Any]] = [
+          range(len(own)) if first.key is None else tables[view][first.key].tolist()
           for view, own in zip(schemas, features)
       ]
-      texts = {} if first.key is None else {"key": of_first}
+      features = [
+          own[_order(files[view], first.key, own_names, names[0])]
+          for view, own, own_names in zip(schemas, features, names)
+      ]
+      texts = {} if first.key is None else {"key": names[0]}
     start = rows.num_rows
     rows.add(np.concatenate(features, axis=1), texts)
     places[client_id] = range(start, rows.num_rows)
   if LABELS in used:
     for client_id, files in paths.items():
-      own = places[client_id]
-      of_first = own if first.key is None else rows.texts["key"][own.start : own.stop]
+      of_first: Sequence[Any] = places[client_id]
+      if first.key is not None:
+        of_first = rows.texts["key"][of_first[0] : of_first[-1] + 1]
       labels = _labels(files[LABELS], first, of_first, digests[f"{client_id}/{LABELS}"])
       rows.texts["label"].extend(labels)
   return Folder(schemas, rows, places, digests)
 
 
-def _row_names(columns: Mapping[str, np.ndarray], key: str | None) -> Sequence[Any]:
-  """Returns the keys of rows, or without one what is as long."""
-  return next(iter(columns.values())) if key is None else columns[key]
-
-
 def _order(
     path: str, key: str | None, names: Sequence[Any], first: Sequence[Any]
 ) -> slice | np.ndarray:
-  """Returns the places of a table's rows in the order of its client's first view, by the keys."""
+  """Returns the places of a table's rows in the order of its client's first view.
+
+  Args:
+    names: The keys of the table's rows, or without a key what is as long.
+    first: Those of the first view.
+  """
   if len(names) != len(first):
     rule = f"has {len(names)} rows, and the first view of its client {len(first)}"
     raise bad_table.BadTable(path, None, None, rule)

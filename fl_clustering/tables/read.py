@@ -364,27 +364,24 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   if b"\0" in data or b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if b"\r" in data and data.count(b"\r") > data.count(b"\r\n"):
-    return False
-  if data.startswith(codecs.BOM_UTF8):
+  num_returns = data.count(b"\r")
+  if num_returns and num_returns > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
   try:
     data.decode()
   except UnicodeDecodeError:
     return False
-  parts: list[bytes] | None = [data]
-  if b'"' in data:
-    parts = _unquoted(data, delimiter)
-    if data.count(b'"') % 2 or parts is None:
-      return False
-    if sum(part.count(b"\n") for part in parts) != _without_end(data).count(b"\n"):
-      return False
+  parts = _unquoted(data, delimiter) if b'"' in data else [data]
+  if data.count(b'"') % 2 or parts is None:
+    return False
   if max(map(len, lines)) > csv.field_size_limit():  # A cell may be too long.
     between = delimiter.encode()
     cells = between.join(parts).replace(b"\n", between).split(between)
     if b'""' in data or max(map(len, (*cells, *data.split(b'"')[1::2]))) > csv.field_size_limit():
       return False
-  return True
+  if len(parts) == 1:
+    return True
+  return sum(part.count(b"\n") for part in parts) == _without_end(data).count(b"\n")
 
 
 class _Reader:
