@@ -202,12 +202,11 @@ def _exact(
 
 
 def _private(
-    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any], scores: pd.DataFrame
+    tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> dict[str, Any]:
-  settings, inputs = document["config"], document["inputs"]
+  settings, centroids = document["config"], tidy[fitted_rows.CENTROIDS]
   stated = tidy[GUARANTEE].set_index("name")["value"]
-  centroids = tidy[fitted_rows.CENTROIDS]
-  found = {
+  found: dict[str, Any] = {
       "headline": [{
           "verdict": "private", "clusters": len(centroids), "epsilon": float(stated["epsilon"]),
           "delta": float(stated["delta"]), "unit": stated["unit"],
@@ -217,8 +216,9 @@ def _private(
   }
   if settings["at_sites"]:
     return found
+  num_clients = len(document["inputs"]["clients"])
   warnings = privacy_lib.budget_warnings(
-      settings["epsilon"], settings["delta"], settings["max_points"], len(inputs["clients"])
+      settings["epsilon"], settings["delta"], settings["max_points"], num_clients
   )
   return {
       **found,
@@ -266,7 +266,7 @@ def summarise(
   has_views = "resources" in settings["schemas"]
   found: dict[str, Any] = {}
   if document["about"][IS_PRIVATE]:
-    found = _private(tidy, document, scores)
+    found = _private(tidy, document)
   elif not settings["at_sites"]:
     found = _exact(tidy, document, scores, has_views)
   if settings["at_sites"]:

@@ -250,14 +250,6 @@ class Schema:
     return tuple(name for field in self.features for name in field.feature_names)
 
   @property
-  def field_of_levels(self) -> dict[str, str]:
-    """The names of the fields of features that are levels."""
-    return {
-        name: field.name for field in self.features if field.enum is not None
-        for name in field.feature_names
-    }
-
-  @property
   def field_widths(self) -> tuple[int, ...]:
     """How many features each of the columns that are features becomes."""
     return tuple(len(field.feature_names) for field in self.features)

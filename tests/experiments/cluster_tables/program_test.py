@@ -190,12 +190,14 @@ class RowsTest(_ProgramTest):
       frame = pd.DataFrame(_GROUPS[groups] + [2, 5e3] * rng.standard_normal((90, 2)))
       frame.columns = ["age", "income"]
       frame["sex"] = np.array(["f", "m"])[rng.integers(2, size=90)]
+      frame["kind"] = np.array(["child", "worker", "retired"])[groups]
       # The mean of all ages is that of this group.
       frame.loc[np.flatnonzero(groups == 1)[:5], "age"] = np.nan
       _write(self.data, **{name: frame.to_csv(index=False)})
     schema = self._schema(
         schema_lib.Field("age"), schema_lib.Field("income"),
-        schema_lib.Field("sex", "string", enum=("f", "m")), missing="mean",
+        schema_lib.Field("sex", "string", enum=("f", "m")), schema_lib.Field("kind", "string"),
+        label="kind", missing="mean",
     )
     _run(f"--data_dir={self.data}", "--k_range=3:6", "--standardize", schema,
          f"--output_dir={self.out}")
@@ -206,6 +208,11 @@ class RowsTest(_ProgramTest):
     fields = run_folder.rows(self.out, "tables/fields.csv")
     self.assertCountEqual([row["field"] for row in fields], ["age", "income", "sex"])
     self.assertAlmostEqual(sum(float(row["part_of_explained"]) for row in fields), 1)
+    # Six clusters, of one sex and one kind each.
+    (score,) = _numbers(run_folder.rows(self.out, "tables/scores.csv"), "nmi", "ari")
+    self.assertBetween(score.min(), 0.4, 1)
+    counts = pd.read_csv(f"{self.out}/classes.csv").pivot(index="cluster", columns="class")
+    self.assertLess((counts > 5).sum(axis=1).max(), 2)
     (filled_in,) = run_folder.rows(self.out, "tables/filled_in.csv")
     self.assertEqual((filled_in["column"], filled_in["cells"]), ("age", "10"))
 
