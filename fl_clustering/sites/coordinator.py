@@ -206,7 +206,7 @@ def with_privacy(
       raise validate.error("epsilon", "be left out with exact sums", epsilon)
     validate.within(clustering_params.LEAST_EPSILON, privacy.epsilon, epsilon=epsilon)
     privacy = dataclasses.replace(privacy, epsilon=epsilon)  # type: ignore[type-var]
-  return dataclasses.replace(config, privacy=privacy)
+  return dataclasses.replace(config, privacy=privacy)  # type: ignore[arg-type]
 
 
 def fit_kmeans(
