@@ -18,7 +18,6 @@ from clustering_basics import randomness
 from dp_clustering import cluster_statistics
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import private_centers as private_centers_lib
-from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.points import fitted
@@ -94,9 +93,8 @@ def fit(
   assert privacy is not None
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   sums = FederatedSums(clients, config.n_clusters, privacy, noise_source, ledger)
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
-  found = sums.private_centers(config.n_clusters, mu, rng)
+  found = sums.private_centers(config.n_clusters, privacy.mu, rng)
   releases = ledger.freeze().releases
   # Each with the centers that the next round asks about.
   history = tuple(

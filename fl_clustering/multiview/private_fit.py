@@ -16,7 +16,6 @@ from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
 from dp_clustering import private_centers
-from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
@@ -102,7 +101,7 @@ def fit(
   """
   privacy, num_clients, k = config.privacy, clients.num_clients, config.n_clusters
   assert privacy is not None
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+  mu = privacy.mu
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   first_sums = kmeans_fit.FederatedSums(clients, k, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private first centers")

@@ -93,6 +93,11 @@ class Privacy:
       )
 
   @property
+  def mu(self) -> float:
+    """The budget, as mu of Gaussian differential privacy."""
+    return privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+
+  @property
   def points_per_client(self) -> int | None:
     """The most points of a client that are used, if a client is the unit; None if a point is."""
     return None
@@ -321,8 +326,7 @@ def _growth(privacy: Privacy, num_clients: int) -> float:
 
 
 def _mu_of_centers(privacy: Privacy) -> float:
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  return mu * math.sqrt(privacy.share_of_centers)
+  return privacy.mu * math.sqrt(privacy.share_of_centers)
 
 
 def planning_warnings(

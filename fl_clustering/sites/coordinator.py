@@ -11,7 +11,6 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import privacy_calculator
 from fl_clustering import fits
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.multiview import multiview_config
@@ -98,11 +97,9 @@ class Coordinator:
     self._exchange = exchange
     self._num_rounds = 0
 
-  def start(self, config: Any = None) -> None:
+  def start(self, privacy: privacy_lib.Privacy | None = None) -> None:
     """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
-    cost = 0.0
-    if config is not None and (privacy := config.privacy) is not None:
-      cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
+    cost = 0.0 if privacy is None else privacy.mu**2
     hellos = self._sent("hello", _hello, wire.pack({
         "do": "hello", "session": os.urandom(site_lib.SESSION_BYTES).hex(),
         "federation": self.federation.hash.hex(), "mu_squared": cost,
@@ -194,22 +191,22 @@ def with_privacy(
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
   """
-  kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
-  key, privacy = "radius", federation.privacy
-  if isinstance(config, multiview_config.MultiViewConfig):
-    kinds, key = privacy_lib.ViewPrivacy, "view_norms"
-  elif not isinstance(config.algorithm, kmeans_config.Sums):
+  privacy, of_views = federation.privacy, isinstance(config, multiview_config.MultiViewConfig)
+  if isinstance(config, kmeans_config.KMeansConfig) and not isinstance(
+      config.algorithm, kmeans_config.Sums
+  ):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
-  if privacy is not None and not isinstance(privacy, kinds):
+  if privacy is not None and of_views != isinstance(privacy, privacy_lib.ViewPrivacy):
+    key = "view_norms" if of_views else "radius"
     raise validate.error("federation", f"have privacy with `{key}` for this", privacy)
   if epsilon is not None:
     if privacy is None:
       raise validate.error("epsilon", "be left out with exact sums", epsilon)
     validate.within(clustering_params.LEAST_EPSILON, privacy.epsilon, epsilon=epsilon)
     privacy = dataclasses.replace(privacy, epsilon=epsilon)  # type: ignore[type-var]
-  return dataclasses.replace(config, privacy=privacy)
+  return dataclasses.replace(config, privacy=privacy)  # type: ignore[arg-type]
 
 
 def fit_kmeans(
@@ -227,7 +224,7 @@ def fit_kmeans(
     SiteLost, SiteRefused: If a site does not answer.
   """
   config = with_privacy(config, coordinator.federation, epsilon)
-  coordinator.start(config)
+  coordinator.start(config.privacy)
   federation = coordinator.federation
   nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
   points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)

@@ -102,7 +102,7 @@ class Site:
       # What a client is, such as a file or a person, the schema says; a row is one everywhere.
       is_row = privacy.points_per_client is None
       self._unit = "row" if is_row else f"client of the schema {federation.schema}"
-      self._budget = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+      self._budget = privacy.mu
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None
