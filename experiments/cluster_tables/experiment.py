@@ -66,7 +66,8 @@ def _release(run: tidy_experiment.Run, fit: fitted.Fit) -> None:
       stated["interrupted"] = "count the guarantee once more for every --resume that fitted again"
     fitted_rows.write_table(run.folder, summary.GUARANTEE, ("name", "value"), stated.items())
   if run.data.log:
-    fitted_rows.write_table(run.folder, summary.EXCHANGES, summary.READ[summary.EXCHANGES], (
+    header = ("exchange", "what", "metric", "value")
+    fitted_rows.write_table(run.folder, summary.EXCHANGES, header, (
         (place, one["what"], metric, one[metric])
         for place, one in enumerate(run.data.log, start=1)
         for metric in ("bytes_down", "most_bytes_up", "seconds")
