@@ -125,7 +125,7 @@ class _Rows:
     self.texts: dict[str, list[str | None]] = {role: [] for role in roles}
 
   def add(self, features: np.ndarray, texts: Mapping[str, Iterable[str | None]]) -> None:
-    self._file.write(np.ascontiguousarray(features))
+    self._file.write(np.ascontiguousarray(features).data)
     self.num_rows += len(features)
     for role, column in texts.items():
       self.texts[role].extend(column)

@@ -69,7 +69,7 @@ def _test_masks(
         for name, num_rows in folder.num_rows.items()
     )
   else:
-    masks = ((name, rows.parts == "test") for name, rows in folder.items())
+    masks = ((name, np.asarray(rows.parts == "test")) for name, rows in folder.items())
   return {name: mask for name, mask in masks if mask.any() and not mask.all()}
 
 
