@@ -8,21 +8,17 @@ process, as `secure_sums.PointArrays`, whose sums have the same bits as those th
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Iterable, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping
 from unittest import mock
 
 import numpy as np
 
 from bench import audited_sums
+from fl_clustering import fits
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as multiview_fit
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
-
-if TYPE_CHECKING:
-  from dp_clustering import noise
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,33 +52,31 @@ class _Neighbours(secure_sums.PointArrays):
     return super().total(question, sent, shares)
 
 
-def _fit_kmeans(
-    privacy: Any, clients: secure_sums.ClientPoints, noise_source: noise.Source
-) -> None:
-  config = kmeans_config.KMeansConfig(2, privacy=privacy)  # The same seed in all runs.
-  private_fit.fit(config, clients, noise_source)
+def _config(privacy: privacy_lib.Privacy) -> fits.Config:
+  # The same seed in all runs.
+  if isinstance(privacy, privacy_lib.ViewPrivacy):
+    return multiview_config.MultiViewConfig(
+        2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
+    )
+  return kmeans_config.KMeansConfig(2, privacy=privacy)
 
 
 @dataclasses.dataclass(frozen=True)
 class FederatedFit:
-  """A mechanism: a whole private fit, of k-means by default.
+  """A mechanism: a whole private fit, of k-means, or of multi-view k-means.
 
   Two clients have the points that both data sets have in common.  The third one has those of
   the second data set alone, so it has none in the first.
 
   Attributes:
-    build_privacy: Function of epsilon and delta that returns the fit's privacy, such as a
-      `ViewPrivacy`.
+    build_privacy: Function of epsilon and delta that returns the fit's privacy.
     num_without_share: How many of the first two clients leave out their share of the noise.
-    hold: Function of a mapping from client id to points, the privacy and a `secure_sums.Hold`,
-      such as `private_fit.hold`.
-    fit: Function of the privacy, the `ClientPoints` and a noise source.
+    widths: With a `ViewPrivacy`, the views' numbers of columns.
   """
 
-  build_privacy: Callable[..., Any]
+  build_privacy: Callable[..., privacy_lib.Privacy]
   num_without_share: int = 0
-  hold: Callable[..., secure_sums.ClientPoints] = private_fit.hold
-  fit: Callable[..., None] = _fit_kmeans
+  widths: tuple[int, ...] = ()
 
   def __call__(self, run: audited_sums.Run) -> float:
     """Returns how much the releases speak for the second data set."""
@@ -99,7 +93,7 @@ class FederatedFit:
           run.is_second, self.num_without_share,
       )
 
-    clients: Any = self.hold(parts, privacy, hold_points)
+    clients: Any = privacy_lib.hold(parts, self.widths, privacy, hold_points)
 
     def weighed_totals(*arguments: Any) -> Callable[..., np.ndarray]:
       answer = noisy_totals(*arguments)
@@ -113,29 +107,5 @@ class FederatedFit:
       return answer_and_weigh
 
     with mock.patch.object(privacy_lib, "noisy_totals", weighed_totals):
-      self.fit(privacy, clients, run.noise_source)
+      fits.fit(_config(privacy), clients, self.widths, run.noise_source)
     return run.evidence.log_ratio
-
-
-def multi_view_fit(build_privacy: Callable[..., Any], widths: tuple[int, ...]) -> FederatedFit:
-  """Returns a fit of multi-view k-means.
-
-  Args:
-    build_privacy: Function of epsilon and delta that returns a `ViewPrivacy`.
-    widths: The views' numbers of columns.
-  """
-
-  def hold(
-      clients: dict[str, np.ndarray], privacy: Any, hold_points: secure_sums.Hold
-  ) -> secure_sums.ClientPoints:
-    return multiview_fit.hold(clients, widths, privacy, hold_points)
-
-  def fit(
-      privacy: Any, clients: secure_sums.ClientPoints, noise_source: noise.Source
-  ) -> None:
-    config = multiview_config.MultiViewConfig(
-        2, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
-    )
-    multiview_fit.fit(config, clients, widths, noise_source)
-
-  return FederatedFit(build_privacy, hold=hold, fit=fit)

@@ -23,7 +23,6 @@ from dp_clustering import ledger as privacy_ledger
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from dp_clustering import private_sums
-from fl_clustering.multiview import multiview_config
 from fl_clustering.multiview import sums as multiview_sums
 from fl_clustering.points import privacy
 
@@ -253,12 +252,12 @@ _FIT_OF_CLIENTS = audited_federation.FederatedFit(functools.partial(
     privacy.ClientPrivacy, radius=_RADIUS, max_points=_MAX_POINTS, trust="none"))
 # The point that makes the difference is on the border of both views' balls.
 _WIDTHS = (2, 3)
-_FIT_OF_VIEWS = audited_federation.multi_view_fit(
+_FIT_OF_VIEWS = audited_federation.FederatedFit(
     functools.partial(
-        multiview_config.ViewPrivacy,
+        privacy.ViewPrivacy,
         view_norms=tuple(_RADIUS * math.sqrt(width / _DIM) for width in _WIDTHS),
     ),
-    _WIDTHS,
+    widths=_WIDTHS,
 )
 # The worst client: its points are all the same, and more than may count.
 _CLIENT = np.repeat(_FAR_POINT, _MAX_POINTS + 5, axis=0)

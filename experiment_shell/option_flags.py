@@ -78,6 +78,15 @@ def given(settings: type) -> dict[str, Any]:
   return values
 
 
+def numbers(name: str) -> list[float] | None:
+  """Returns the numbers of a flag that is a list, which may repeat; ValueError if one is none."""
+  texts = flags.FLAGS[name].value
+  try:
+    return None if texts is None else [*map(float, texts)]
+  except ValueError as e:
+    raise validate.error(name, "be numbers", ",".join(texts)) from e
+
+
 def check_left_out(names: Iterable[str], rule: str) -> None:
   """Raises a ValueError if one of these flags is given.
 

@@ -75,44 +75,18 @@ def _public_keys(paths: list[str]) -> dict[str, str]:
 
 def _privacy(schemas: schema_lib.Schemas) -> dict[str, Any]:
   """Returns the part of the file that says how rows are protected."""
-  given, has_views = flags.FLAGS, schema_lib.NO_VIEW not in schemas
+  given = flags.FLAGS
   if given.exact:
     option_flags.check_left_out(_PRIVACY, "with --exact")
     return {"exact": True}
-  if has_views:
-    option_flags.check_left_out(("radius", "max_points"), "with a schema of views")
-  else:
-    option_flags.check_left_out(("view_norms",), "without a schema of views")
+  if schema_lib.NO_VIEW not in schemas:
+    option_flags.check_left_out(("max_points",), "with a schema of views")
   option_flags.check_given("epsilon", "delta")
-  settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
-  if has_views:
-    settings["view_norms"] = _view_norms(schemas)
-  else:
-    schema = schemas[schema_lib.NO_VIEW]
-    settings["radius"] = _radius(schema, given.radius, "radius")
-  return {"privacy": {"min_sites": _MIN_SITES, **settings}}
-
-
-def _radius(schema: schema_lib.Schema, radius: float | None, name: str) -> float:
-  found = encode.checked_radius(schema, radius, name)
-  for text in encode.radius_warnings(schema, found):
+  norms, warnings = encode.checked_norms(schemas, given.radius, option_flags.numbers("view_norms"))
+  for text in warnings:
     print(f"warning: {text}")
-  return found
-
-
-def _view_norms(schemas: schema_lib.Schemas) -> list[float]:
-  texts = flags.FLAGS.view_norms
-  norms: list[float | None] = [None] * len(schemas)
-  if texts is not None:
-    try:
-      norms = [*map(float, texts)]
-    except ValueError:
-      raise validate.error("view_norms", "be numbers", ",".join(texts)) from None
-    if len(norms) != len(schemas):
-      raise validate.error("view_norms", f"be {len(schemas)} numbers", ",".join(texts))
-  return [
-      _radius(schema, norm, "view_norms") for schema, norm in zip(schemas.values(), norms)
-  ]
+  settings = {name: given[name].value for name in _PRIVACY if given[name].value is not None}
+  return {"privacy": {"min_sites": _MIN_SITES, **settings, **norms}}
 
 
 def _new() -> None:

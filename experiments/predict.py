@@ -60,10 +60,10 @@ def main() -> None:
     if os.path.lexists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
-    clients = model.tables.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)
-    model, placed = model.place_others(clients, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
+    folder = model.tables.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)
+    model, placed = model.place_others(folder, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
     num_clients = num_rows = num_far = 0
-    for _, names, found in predictions.write(path, model.predict_tables(clients)):
+    for _, names, found in predictions.write(path, model.predict_tables(folder)):
       num_clients += 1
       num_rows += len(names["row"])
       num_far += int(sum(found.get("far_from_all", ())))

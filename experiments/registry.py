@@ -6,15 +6,13 @@ from experiment_shell import tidy_experiment
 
 # From an experiment's name in `config.json` to a module with its `EXPERIMENT`.
 MODULES = {
+    "cluster_tables": "experiments.cluster_tables.experiment",
     "clustering_demo": "dp_clustering.demo.sweeps",
     "dp_benchmark": "experiments.dp_benchmark.benchmark",
     "federated_kmeans": "experiments.federated_kmeans.papers",
-    "federated_kmeans_own_data": "experiments.federated_kmeans.own_rows",
     "multi_view": "experiments.multi_view.comparison",
-    "multi_view_own_data": "experiments.multi_view.own_sites",
     "private_clusters": "experiments.private_clusters.release",
     "private_clusters_simulation": "experiments.private_clusters.simulation",
-    "site_kmeans": "experiments.site_kmeans.fit",
     "study": "experiments.study.cells",
     "three_phase_emnist": "experiments.three_phase_emnist.experiment",
 }

@@ -4,7 +4,8 @@
   python -m experiments.site --site_dir=north --join=federation.json --kit=north.json \\
       --fingerprint="123456 ..."
 
-The second one runs until it is ended, and answers the operator's `experiments.site_kmeans`.
+The second one runs until it is ended, and answers the operator's
+`experiments.cluster_tables --federation`.
 """
 
 import contextlib

@@ -18,6 +18,7 @@ from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
 from fl_clustering.points import fitted
 from fl_clustering.points import secure_sums
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import saved
 
 if TYPE_CHECKING:
@@ -127,43 +128,47 @@ class SavedModel(abc.ABC):
     """
     return self.model.assign(self.tables.features_of_frames(frames))
 
-  def predict_tables(
-      self, clients: Any
-  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
-    """Yields the id, the names of the rows and the predictions of every client.
+  def predictions(self, features: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns what is predicted for rows, arrays of shape (n,) by name.
 
     `distance` is that to the center, as `transform` of the estimator gives it, and `far_from_all`
     says whether it exceeds `farthest`.
 
     Args:
-      clients: From `tables.open_folder`.
+      features: Those of a folder's `ClientRows`.
     """
-    for client_id, own in clients.items():
-      features = self.tables.features(own)
-      clusters = self.model.assign(features)
-      distances = self.model.distances_to(clusters, features)
-      found = {"cluster": clusters, "distance": distances}
-      if self.farthest is not None:
-        found["far_from_all"] = distances > self.farthest
-      yield client_id, clients.row_names(own), found
+    features = self.tables.features(features)
+    clusters = self.model.assign(features)
+    distances = self.model.distances_to(clusters, features)
+    found = {"cluster": clusters, "distance": distances}
+    if self.farthest is not None:
+      found["far_from_all"] = distances > self.farthest
+    return found
 
-  def knowing_farthest(self, clients: Any) -> SavedModel:
+  def predict_tables(
+      self, folder: folder_lib.Folder
+  ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, np.ndarray]]]:
+    """Yields the id, the names of the rows and the predictions of every client."""
+    for client_id, rows in folder.items():
+      yield client_id, folder.row_names(client_id), self.predictions(rows.features)
+
+  def knowing_farthest(self, folder: folder_lib.Folder) -> SavedModel:
     """Returns the model with `farthest`, the distance of the farthest row of the fit.
 
     The distance is rounded up to a power of the root of two, since exactly, it is one row's number.
     The grid of a fit tells as much of the row that is farthest from the mean.
 
     Args:
-      clients: Those of the fit.
+      folder: That of the fit.
     """
-    of_clients = (found["distance"] for _, _, found in self.predict_tables(clients))
+    of_clients = (self.predictions(rows.features)["distance"] for rows in folder.values())
     farthest = max(distances.max(initial=0.0) for distances in of_clients)
     if farthest > 0:
       farthest = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
     return dataclasses.replace(self, farthest=float(farthest))
 
   def place_others(
-      self, unused_tables: Any, fallback: str | None = None, profiles: Any = None
+      self, unused_folder: Any, fallback: str | None = None, profiles: Any = None
   ) -> tuple[SavedModel, tuple[str, ...]]:
     """Returns this model, which has a cluster for every row, and nothing to say.
 

@@ -27,8 +27,8 @@ from fl_clustering.engine import engines
 from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import registry
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tasks import models
 
@@ -133,7 +133,7 @@ class SavedClusters:
     return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
-      self, clients: clients_lib.Clients, fallback: str | None = None,
+      self, folder: folder_lib.Folder, fallback: str | None = None,
       profiles: Profiles | None = None,
   ) -> tuple[SavedClusters, tuple[str, ...]]:
     """Returns models that are also of clients that were not in the run and have no labels.
@@ -141,7 +141,7 @@ class SavedClusters:
     Those with labels have the model of the least loss on them.
 
     Args:
-      clients: From `tables.open_folder`.
+      folder: From `tables.open_folder`.
       fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
         features and there are profiles, and else `GLOBAL`.
       profiles: The clusters' mean features; None if they are not known.
@@ -156,13 +156,11 @@ class SavedClusters:
       entry = registry.METHODS.get(self.method)
       by_features = entry is not None and entry.groups_by_features
       fallback = PROFILE if by_features and profiles is not None else GLOBAL
-    others = [client_id for client_id in clients if client_id not in self.clusters]
+    others = [client_id for client_id in folder if client_id not in self.clusters]
     if not others:
       return self, ()
-    label = clients.schema.label
     labelled = [
-        client_id for client_id in others
-        if label is not None and clients[client_id][label].notna().any()
+        client_id for client_id in others if (self._labels(folder[client_id]) >= 0).any()
     ]
     notes = [_of_new(labelled, "with labels", "chosen by the loss on these")] if labelled else []
     others = [client_id for client_id in others if client_id not in labelled]
@@ -174,7 +172,9 @@ class SavedClusters:
         raise validate.error(
             "fallback", "be global where the run has no means of several clusters' columns", PROFILE
         )
-      placed = {client_id: self._nearest(clients[client_id], profiles) for client_id in others}
+      placed = {
+          client_id: self._nearest(folder[client_id].features, profiles) for client_id in others
+      }
     elif self.global_vector is None:
       raise ValueError(
           "`run` must have a global model for clients without labels that were not in it, such as "
@@ -184,9 +184,15 @@ class SavedClusters:
     notes.append(_of_new(others, "without labels", model))
     return dataclasses.replace(self, clusters={**self.clusters, **placed}), tuple(notes)
 
-  def _nearest(self, table: pd.DataFrame, profiles: Profiles) -> tuple[int, ...]:
-    """Returns the cluster whose mean features, scaled, are nearest to the table's."""
-    own = self.tables.features(table).mean(axis=0)
+  def _labels(self, rows: folder_lib.ClientRows) -> np.ndarray:
+    """Returns the positions of rows' classes, -1 where one is missing, of shape (n,)."""
+    if rows.labels is None:
+      return np.full(len(rows.places), -1)
+    return encode.positions(rows.labels, self._classes)
+
+  def _nearest(self, features: np.ndarray, profiles: Profiles) -> tuple[int, ...]:
+    """Returns the cluster whose mean features, scaled, are nearest to those of rows."""
+    own = self.tables.features(features).mean(axis=0)
 
     def distance(cluster: int) -> float:
       names = self.tables.schema.feature_names
@@ -196,19 +202,19 @@ class SavedClusters:
     return (min(profiles, key=distance),)
 
   def predict_tables(
-      self, clients: clients_lib.Clients
+      self, folder: folder_lib.Folder
   ) -> Iterator[tuple[str, dict[str, list[Any]], dict[str, list[str]]]]:
     """Yields the id, the names of the rows and the columns of predictions of every client."""
-    for client_id, table in clients.items():
-      features, own = self.tables.features(table), self.clusters.get(client_id)
+    for client_id, rows in folder.items():
+      features, own = self.tables.features(rows.features), self.clusters.get(client_id)
       name = f"`data_dir`, client {client_id!r},"
       if own is None:
-        labels = encode.positions(table[clients.schema.label].to_numpy(), self._classes)
+        labels = self._labels(rows)
         own = (self._least_loss(features[labels >= 0], labels[labels >= 0], name),)
       cluster = " ".join(map(str, own)) if own != _GLOBALLY else GLOBAL
       probabilities = self._probabilities(self._vector(own), features, name)
       classes = probabilities.argmax(axis=1)
-      yield client_id, clients.row_names(table), {
+      yield client_id, folder.row_names(client_id), {
           "cluster": [cluster] * len(classes),
           "class": [self._classes[k] for k in classes],
           "probability": [f"{p:.6f}" for p in probabilities.max(axis=1)],

@@ -172,16 +172,14 @@ class LightInstallTest(parameterized.TestCase):
       path.write_text(f"a,b\n{rows}", encoding="utf-8")
 
   @parameterized.named_parameters(
-      ("kmeans", "federated_kmeans", ("{}.csv",), ()),
-      ("gathering", "federated_kmeans", ("{}.csv",), ("--algorithm=kfed",)),
-      ("views", "multi_view", ("{}/x.csv", "{}/y.csv"), ("--num_seeds=1", "--n_init=1")),
+      ("rows", "{}.csv"), ("views", "{}/x.csv", "{}/y.csv"),
   )
   @_is_elsewhere
-  def test_clusters_tables_and_predicts(self, program, files, flags):
+  def test_clusters_tables_and_predicts(self, *files):
     for file in files:
       self._write_clients("data", file)
     self._run(
-        f"experiments.{program}", "--data_dir=data", "--num_clusters=2", *flags, "--output_dir=out"
+        "experiments.cluster_tables", "--data_dir=data", "--num_clusters=2", "--output_dir=out"
     )
     self._run("experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv")
     self.assertTrue((self.folder / "out" / "report.html").exists())

@@ -16,10 +16,10 @@ from tools import leaderboard
 
 # Those of a user; what compares the project with others says in its page what it does.
 PROGRAMS = (
-    "experiments:dp_benchmark", "experiments:draft_schema", "experiments:federated_kmeans",
-    "experiments:federation", "experiments:example_data", "experiments:multi_view",
-    "experiments:predict", "experiments:private_clusters", "experiments:report",
-    "experiments:site", "experiments:site_kmeans", "experiments:study",
+    "experiments:cluster_tables", "experiments:dp_benchmark", "experiments:draft_schema",
+    "experiments:federated_kmeans", "experiments:federation", "experiments:example_data",
+    "experiments:multi_view", "experiments:predict", "experiments:private_clusters",
+    "experiments:report", "experiments:site", "experiments:study",
     "experiments:three_phase_emnist", "dp_clustering/demo:clustering_demo",
 )
 

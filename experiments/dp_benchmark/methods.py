@@ -65,8 +65,7 @@ def _federated_centers(
   # scikit-learn, which these import, takes long to import.
   from dp_clustering import noise
   from fl_clustering.kmeans import kmeans_config
-  from fl_clustering.kmeans import private_fit
-  from fl_clustering.points import secure_sums
+  from fl_clustering.kmeans import sums_fit
 
   budget = (epsilon, delta, data.RADIUS)
   privacy: privacy_lib.PointPrivacy | privacy_lib.ClientPrivacy
@@ -75,8 +74,8 @@ def _federated_centers(
   else:
     privacy = privacy_lib.ClientPrivacy(*budget, dataset.unit_points, trust)
   config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=seed)
-  held = private_fit.hold(dataset.clients(), privacy, secure_sums.hold)
-  return private_fit.fit(config, held, noise.SeededNoise(seed)).centroids
+  held = privacy_lib.hold(dataset.clients(), dataset.points.shape[1:], privacy)
+  return sums_fit.fit(config, held, noise.SeededNoise(seed)).centroids
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Federated multi-view k-means against its alternatives, on data sets or the user's own sites.
+"""Federated multi-view k-means against its alternatives, on data sets.
 
 A cell is a data set, a partition of its points over clients, a seed, a method, and the view of a
 method that sees only one.
@@ -21,7 +21,7 @@ from experiments.multi_view import data as data_lib
 from experiments.multi_view import methods
 from experiments.multi_view import simulated_dha
 from experiments.multi_view import summary
-from fl_clustering.tables import schema as schema_lib
+from experiments.own_tables import confusion
 from fl_clustering.tasks import shares as shares_lib
 
 if TYPE_CHECKING:
@@ -30,32 +30,17 @@ if TYPE_CHECKING:
 
 _KEYS = {"dataset": str, "partition": str, "seed": int, "method": str, "view": str}
 _IID, _DIRICHLET = "IID", "Dirichlet"
-# The partition of the user's own rows.
-AS_GIVEN = "as given"
+# The partition of the tutorial's data, which are drawn at clients.
+_AS_GIVEN = "as given"
 
 Datasets = Mapping[str, data_lib.MultiViewData]
 
 
 def _load(
-    config: config_lib.MultiViewStudyConfig, stack: contextlib.ExitStack, *,
-    features_dir: str | None = None, data_dir: str | None = None,
-    schemas: schema_lib.Schemas | None = None,
-    advice: contextlib.AbstractContextManager[None] = contextlib.nullcontext(),
+    config: config_lib.MultiViewStudyConfig, unused_stack: contextlib.ExitStack, *,
+    features_dir: str | None = None,
 ) -> tidy_experiment.Inputs:
-  """Loads the data.
-
-  Args:
-    data_dir: Folder of the user's own sites, instead of data sets.
-    schemas: What their views hold.
-    advice: Adds to the errors of their files what the user can do.
-  """
-  del stack
-  if data_dir is None:
-    datasets = data_lib.load(config.datasets, features_dir)
-  else:
-    with advice:
-      own = data_lib.load_folder(data_dir, schemas or {}, config.num_clusters)
-    datasets = {own.name: own}
+  datasets = data_lib.load(config.datasets, features_dir)
   return tidy_experiment.Inputs(
       datasets,
       identity=data_lib.describe(datasets.values()),
@@ -66,12 +51,10 @@ def _load(
 def _cells_of_data(
     data: data_lib.MultiViewData, config: config_lib.MultiViewStudyConfig
 ) -> Iterator[tuple[Any, ...]]:
-  partitions = (AS_GIVEN,) if data.clients else (_IID, _DIRICHLET)
   for seed in config.seeds:
     for name, method in methods.METHODS.items():
-      if method.needs_labels and data.labels is None:
-        continue
-      for partition in (summary.POOLED,) if method.place == "central" else partitions:
+      is_central = method.place == "central"
+      for partition in (summary.POOLED,) if is_central else (_IID, _DIRICHLET):
         for view in data.views if method.by_view else (methods.ALL_VIEWS,):
           yield data.name, partition, seed, name, view
 
@@ -79,10 +62,11 @@ def _cells_of_data(
 def cells(config: config_lib.MultiViewStudyConfig, datasets: Datasets) -> list[dict[str, Any]]:
   """Returns what is measured, in this order."""
   found = [cell for one in datasets.values() for cell in _cells_of_data(one, config)]
-  if data_lib.DEMONSTRATION in config.datasets:  # The tutorial's own seed first.
+  if data_lib.DEMONSTRATION in config.datasets:
+    first = simulated_dha.SOURCE_SEED  # The tutorial's own.
     found += [
-        (data_lib.DEMONSTRATION, AS_GIVEN, simulated_dha.SOURCE_SEED + i, method, methods.ALL_VIEWS)
-        for i in range(config.num_seeds) for method in simulated_dha.METHODS
+        (data_lib.DEMONSTRATION, _AS_GIVEN, seed, method, methods.ALL_VIEWS)
+        for seed in range(first, first + config.num_seeds) for method in simulated_dha.METHODS
     ]
   return [dict(zip(_KEYS, cell)) for cell in found]
 
@@ -92,14 +76,15 @@ def _shares(
     seed: int,
 ) -> dict[str, np.ndarray]:
   """Returns the indices of every client's points."""
-  if partition in (AS_GIVEN, summary.POOLED):
-    return data.clients or {"all": np.arange(data.num_points)}
-  labels = np.asarray(data.labels)  # Data without classes are split already.
+  if partition == summary.POOLED:
+    return {"all": np.arange(data.num_points)}
   rng = randomness.generator(seed, f"multi-view clients: {partition}")
   if partition == _IID:
-    shares = shares_lib.iid_shares(labels, config.num_clients, rng)
+    shares = shares_lib.iid_shares(data.labels, config.num_clients, rng)
   else:
-    shares = shares_lib.dirichlet_shares(labels, config.num_clients, rng, config.dirichlet_alpha)
+    shares = shares_lib.dirichlet_shares(
+        data.labels, config.num_clients, rng, config.dirichlet_alpha
+    )
   return {f"client_{index}": share for index, share in enumerate(shares)}
 
 
@@ -113,7 +98,7 @@ def _outcome(
   data = datasets[dataset]
   problem = methods.Problem(
       data.views, data.labels, _shares(data, partition, config, seed), data.num_clusters, seed,
-      settings, data.field_widths,
+      settings,
   )
   row = methods.METHODS[method]
   return row.run(problem, view) if row.by_view else row.run(problem)
@@ -154,11 +139,6 @@ _LOOKS: dict[str, dict[str, Any]] = {
 }
 # Of the rules' weights from the middle of their row.
 _SHIFTS = (-0.22, 0.0, 0.22)
-# Names of more classes would overlap.
-_MOST_NAMED = 24
-_MOST_CHARACTERS = 20
-# Inches of a character of a class's name, of a digit, and of what else is beside two panels.
-_CHARACTER, _DIGIT, _BESIDE = 0.075, 0.065, 0.5
 
 
 def _draw_objectives(frame: pd.DataFrame, axes: Axes) -> None:
@@ -195,35 +175,12 @@ def _height_of_weights(frame: pd.DataFrame) -> float:
   return 0.7 + 0.3 * frame.groupby("dataset")["weighed"].nunique().max()
 
 
-def _draw_confusion(frame: pd.DataFrame, axes: Axes) -> None:
-  classes, clusters = frame["class"].unique(), frame["cluster"].unique()
-  points = frame.pivot(index="class", columns="cluster", values="points").loc[classes, clusters]
-  points.index = [figure_style.shortened(name, _MOST_CHARACTERS) for name in classes]
-  percent = points.div(points.sum(axis=1), axis=0) * 100
-  texts = [[f"{one:.0f}" if one > 0.5 else "" for one in row] for row in percent.to_numpy()]
-  names = _CHARACTER * max(map(len, points.index))
-  fit = 2 * len(clusters) * 3 * _DIGIT <= figure_style.WIDTH - _BESIDE - names
-  figure_shapes.heat_map(
-      axes, percent, (0, 100), "Blues", texts if fit else None, fontsize=7
-  )
-  if not fit:
-    axes.set_xticks([])
-  # Panels beside each other are of the same classes.
-  place = axes.get_subplotspec()
-  if len(classes) > _MOST_NAMED or (place and not place.is_first_col()):
-    axes.set_yticks([])
-  axes.tick_params(length=0)
-  axes.set_xlabel("cluster")
-  axes.set_ylabel("class")
-
-
-FIGURES = (
+_FIGURES = (
     tidy_experiment.Figure(
         "confusion", "Percent of each class in each cluster (seed {seed})",
-        "A good clustering has all points of a class in one cluster: a dark diagonal and nothing "
-        "beside it. Clusters are in the order that puts most points there. Of several partitions, "
-        "clients are those of the most skewed one. Regret weights are left out.",
-        _draw_confusion, panels="panel",
+        f"{confusion.READING} Of several partitions, clients are those of the most skewed one. "
+        "Regret weights are left out.",
+        confusion.draw, panels="panel",
     ),
     tidy_experiment.Figure(
         "weights", "Weight of each view, mean ± deviation (seeds: {num_seeds})",
@@ -252,8 +209,8 @@ EXPERIMENT = tidy_experiment.Experiment(
     measure=_measure,
     summarise=summary.summarise,
     headlines=summary.HEADLINES,
-    tables=(*summary.TABLES, summary.DATASETS),
-    figures=FIGURES,
+    tables=summary.TABLES,
+    figures=_FIGURES,
     reading=summary.READING,
     tidy={
         tidy_experiment.RESULTS: {},

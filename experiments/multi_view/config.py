@@ -9,14 +9,9 @@ from experiments.multi_view import data
 from fl_clustering.multiview import multiview_config
 
 
-
 @dataclasses.dataclass(frozen=True)
 class MultiViewStudyConfig(options.Settings):
-  """The settings: everything that changes a number of the experiment.
-
-  The data set `sites` alone means the user's own.  Sites are clients already, and their number of
-  clusters may be None, for as many as labels.
-  """
+  """The settings: everything that changes a number of the experiment."""
 
   datasets: tuple[str, ...] = options.option(
       str,
@@ -37,10 +32,6 @@ class MultiViewStudyConfig(options.Settings):
   num_seeds: int = options.option(
       int, "Number of seeds, one after another.", 5, rule=validate.AT_LEAST_ONE
   )
-  num_clusters: int | None = options.option(
-      int, "Number of clusters (--data_dir).", None, rule=validate.AT_LEAST_ONE,
-      default_text="as many as there are classes in `labels`",
-  )
   alpha: float = options.option(
       float, "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.",
       multiview_config.MultiViewConfig.alpha,
@@ -59,13 +50,8 @@ class MultiViewStudyConfig(options.Settings):
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    if self.datasets != (data.OWN,):
-      for name in self.datasets:
-        validate.one_of(data.DATASETS, datasets=name)
-    if self.num_clusters is not None and self.datasets != (data.OWN,):
-      raise validate.error(
-          "num_clusters", "be left out unless `data_dir` is given", self.num_clusters
-      )
+    for name in self.datasets:
+      validate.one_of(data.DATASETS, datasets=name)
     # The methods' own configuration checks the rest; `mvkm` has the strictest rules.
     multiview_config.MultiViewConfig(
         n_clusters=1, view_weights="mvkm", seed=self.seed, **self.method_settings
@@ -79,9 +65,3 @@ class MultiViewStudyConfig(options.Settings):
   @property
   def seeds(self) -> range:
     return range(self.seed, self.seed + self.num_seeds)
-
-  def to_json(self) -> dict[str, Any]:
-    document = super().to_json()
-    if self.datasets == (data.OWN,):  # They are at clients already.
-      del document["num_clients"], document["dirichlet_alpha"]
-    return document

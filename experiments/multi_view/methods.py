@@ -7,7 +7,6 @@ All work on the same columns, standardised over all clients.
 
 import dataclasses
 import functools
-import itertools
 from typing import Callable, Mapping, Sequence
 
 import numpy as np
@@ -41,10 +40,8 @@ class Outcome:
   points: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), int))
 
 
-def score(labels: np.ndarray | None, clusters: np.ndarray) -> dict[str, float]:
-  """Returns what an `Outcome` says of clusters; nothing if `labels` is None."""
-  if labels is None:
-    return {}
+def score(labels: np.ndarray, clusters: np.ndarray) -> dict[str, float]:
+  """Returns what an `Outcome` says of clusters."""
   return {
       "nmi": agreement.normalized_mutual_information(labels, clusters),
       "ari": agreement.adjusted_rand_index(labels, clusters),
@@ -57,19 +54,17 @@ class Problem:
 
   Attributes:
     views: float64 of shape (n, d_h) by the view's name.
-    labels: int64 of shape (n,), or None.
+    labels: int64 of shape (n,).
     shares: The indices of every client's points.
     settings: Settings of `FederatedMultiViewKMeans` that all of its rows share.
-    field_widths: By the view's name, how many columns are each field's; empty for one each.
   """
 
   views: dict[str, np.ndarray]
-  labels: np.ndarray | None
+  labels: np.ndarray
   shares: dict[str, np.ndarray]
   num_clusters: int
   seed: int
   settings: dict
-  field_widths: Mapping[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
   def side_by_side(self) -> np.ndarray:
     """Returns all views in one matrix, each with a total variance of one.
@@ -80,15 +75,13 @@ class Problem:
     return np.concatenate([view / np.sqrt(view.var(axis=0).sum()) for view in views], axis=1)
 
   def standardised(self, view: str) -> np.ndarray:
-    """Returns a view with a total variance of one in every field, of shape (n, d_h)."""
+    """Returns a view with a variance of one in every column, of shape (n, d_h)."""
     points = self.views[view]
     # The mean of what is left of a constant column misses nothing.
     offsets = points - points[0]
     deviation = offsets.std(axis=0)
     varies = deviation > grid_scaling.rounding(points.mean(axis=0))
-    variance = np.where(varies, deviation, 0.0) ** 2
-    unit = grid_scaling.field_deviations(variance, self.field_widths.get(view))
-    return (offsets - offsets.mean(axis=0)) / np.where(varies, unit, 1.0)
+    return (offsets - offsets.mean(axis=0)) / np.where(varies, deviation, 1.0)
 
 
 def _kmeans(points: np.ndarray, num_clusters: int, seed: int) -> np.ndarray:
@@ -113,7 +106,7 @@ def concatenated(problem: Problem) -> Outcome:
 
 def local_only(problem: Problem) -> Outcome:
   """Clusters every client's points alone; the mean score, a client weighs by its points."""
-  points, labels = problem.side_by_side(), np.asarray(problem.labels)
+  points, labels = problem.side_by_side(), problem.labels
   shares = [share for share in problem.shares.values() if len(share)]
   by_client = [
       score(labels[share], _kmeans(points[share], problem.num_clusters, problem.seed))
@@ -128,17 +121,15 @@ def local_only(problem: Problem) -> Outcome:
 
 def multiview(problem: Problem, view_weights: str) -> Outcome:
   """Runs federated multi-view k-means; the views are weighed by a rule of `RULES`."""
-  field_widths = tuple(itertools.chain(*problem.field_widths.values())) or None
   model = multiview_lib.FederatedMultiViewKMeans(
-      problem.num_clusters, view_weights=view_weights, field_widths=field_widths,
-      random_state=problem.seed, **problem.settings
+      problem.num_clusters, view_weights=view_weights, random_state=problem.seed,
+      **problem.settings
   ).fit({
       client_id: [view[share] for view in problem.views.values()]
       for client_id, share in problem.shares.items() if len(share)
   })
   clusters = model.predict(list(problem.views.values()))
   objectives = [record.objective for record in model.history_]
-  classes = [] if problem.labels is None else np.unique(problem.labels)
   return Outcome(
       {
           **score(problem.labels, clusters), "rounds": model.n_iter_, "objective": objectives[-1],
@@ -147,7 +138,7 @@ def multiview(problem: Problem, view_weights: str) -> Outcome:
       dict(zip(problem.views, map(float, model.view_weights_))),
       np.array([
           np.bincount(clusters[problem.labels == one], minlength=problem.num_clusters)
-          for one in classes
+          for one in np.unique(problem.labels)
       ]),
   )
 
@@ -166,7 +157,6 @@ class Method:
     place: Where the points are: `central`, `local` or `federated`; None if the label says it.
     run: Called with a `Problem`, and a view's name if `by_view`.
     by_view: Whether it is run for each view alone.
-    needs_labels: Whether it is left out for points without classes.
     claim: What its source prints for a method of this kind, NMI and ARI; or None.
   """
 
@@ -174,7 +164,6 @@ class Method:
   place: str | None
   run: Callable[..., Outcome]
   by_view: bool = False
-  needs_labels: bool = True
   claim: tuple[float, float] | None = None
 
 
@@ -187,8 +176,7 @@ METHODS = {
     "local_only": Method("concatenated k-means", "local", local_only),
     **{
         rule: Method(
-            RULES[rule], "federated", functools.partial(multiview, view_weights=rule),
-            needs_labels=False,
+            RULES[rule], "federated", functools.partial(multiview, view_weights=rule)
         )
         for rule in ("mvkm", "regret", OURS)
     },

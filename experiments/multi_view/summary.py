@@ -3,20 +3,19 @@
 from typing import Any, Mapping, Sequence
 
 import pandas as pd
-from scipy import optimize
 
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiments.multi_view import data as data_lib
 from experiments.multi_view import methods
 from experiments.multi_view import simulated_dha
+from experiments.own_tables import confusion
 from fl_clustering.points import privacy
 
 ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
 # The partition of a central method, which has no clients.
 POOLED = "pooled"
 _SCORES = ("nmi", "ari")
-_METRICS = (*_SCORES, "rounds", "objective")
 _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
@@ -58,16 +57,15 @@ def _at_last(rows: pd.DataFrame, partitions: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
-  """Returns a row for every data set and method; without known classes, of the objective."""
+  """Returns a row for every data set and method."""
   of_source = rows["dataset"] == data_lib.DEMONSTRATION
   seed = simulated_dha.SOURCE_SEED
   of_seed = rows[of_source & (rows["seed"] == seed)]
   rows = pd.concat([rows, of_seed.assign(partition=f"seed {seed}")])
-  scored = set(rows.loc[rows["metric"] == _SCORES[0], "dataset"])
-  rows = rows[rows["metric"].isin(_SCORES) | ~rows["dataset"].isin(scored)]
+  rows = rows[rows["metric"].isin(_SCORES)]
   rows = rows.assign(column=rows["metric"] + ", " + rows["partition"])
   columns = [
-      f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _METRICS
+      f"{metric}, {partition}" for partition in rows["partition"].unique() for metric in _SCORES
   ]
   found = _texts(rows, ["dataset", "method"], columns)
   rows_of = list(map(_method, found["dataset"], found["method"]))
@@ -126,28 +124,16 @@ def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
   return rows.loc[rows["excess"] > _ROUNDING, ["dataset", "method", "seed", "round", "excess"]]
 
 
-def _matched(counts: pd.DataFrame) -> pd.DataFrame:
-  """Returns points of classes in clusters; the clusters are in the order that puts most points on
-  the diagonal."""
-  rows, columns = optimize.linear_sum_assignment(-counts.to_numpy())
-  matched = [column for _, column in sorted(zip(rows, columns))]
-  rest = [column for column in range(counts.shape[1]) if column not in matched]
-  return counts[counts.columns[matched + rest]]
-
-
-def _confusion(points: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
+def _confusion(points: pd.DataFrame) -> pd.DataFrame:
   """Returns the points of every class in every cluster, with the first seed."""
   rows = points[points["method"].isin(_DRAWN)]
   rows = rows[rows["seed"] == rows.groupby("dataset")["seed"].transform("min")]
   found = []
   for dataset, of_data in rows.groupby("dataset", sort=False):
-    names = datasets[dataset]["classes"]
     for rule, label in _DRAWN.items():
       own = of_data[of_data["method"] == rule]
-      counts = _matched(own.pivot(index="class", columns="cluster", values="value"))
-      counts.index = [str(one) if names is None else names[one] for one in counts.index]
-      long = counts.rename_axis("class").stack().rename("points").reset_index()
-      found.append(long.assign(panel=f"{dataset}\n{label}"))
+      counts = own.pivot(index="class", columns="cluster", values="value").rename(index=str)
+      found.append(confusion.frame(counts).assign(panel=f"{dataset}\n{label}"))
   return pd.concat(found) if found else pd.DataFrame()
 
 
@@ -179,7 +165,7 @@ def summarise(
       "weights": frames.spread(of_rules, ["dataset", "weighed", "method"]).join(
           nmi_alone, on=["dataset", "weighed"]
       ),
-      "confusion": _confusion(_at_last(points, partitions), datasets),
+      "confusion": _confusion(_at_last(points, partitions)),
   }, methods.RULES)
 
 
@@ -189,7 +175,6 @@ HEADLINES = {
     "{seeds}.",
 }
 
-# Of one data set or several.
 TABLES = (
     tidy_experiment.Table(
         "scores", "Agreement with the known classes, mean ± deviation (seeds: {num_seeds})",
@@ -218,27 +203,26 @@ TABLES = (
         "compress, which need not be what shows the clusters.",
         by="dataset",
     ),
-)
-DATASETS = tidy_experiment.Table(
-    "datasets", "Data sets", "",
-    {"dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}", "source": "{}"},
-    is_text=True,
+    tidy_experiment.Table(
+        "datasets", "Data sets", "",
+        {
+            "dataset": "{}", "num_points": "{:,}", "num_clusters": "{}", "views": "{}",
+            "source": "{}",
+        },
+        is_text=True,
+    ),
 )
 
-# What leaves the clients.
-SUMS = (
-    "In each round, a client sends integers: sums over its points for every cluster and view. The "
-    "first centers and the columns' means and deviations come from such sums, too. The integers "
-    "are added up by a secure sum, which one machine can only simulate.",
-    privacy.EXACT_TOTALS,
-)
 READING = (
     "Data sets are split over clients IID and by Dirichlet label skew, as the settings say. One "
     "federated round equals exactly one iteration over all points.",
     "Of simulated_dha, the claims are what the tutorial prints of its own local and federated "
     "programs, with this seed. Its clusters are so far apart that data like these can't tell a "
     "good method from a bad one if plain k-means has 1.000.",
-    *SUMS,
+    "In each round, a client sends integers: sums over its points for every cluster and view. The "
+    "first centers and the columns' means and deviations come from such sums, too. The integers "
+    "are added up by a secure sum, which one machine can only simulate.",
+    privacy.EXACT_TOTALS,
     "The method can add noise to the totals, with a stated (epsilon, delta) per point. This "
     "experiment does not use it.",
 )

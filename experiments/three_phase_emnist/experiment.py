@@ -7,7 +7,7 @@ from typing import Any, Iterable, Mapping
 
 from clustering_basics import model_folder
 from experiment_shell import tidy_experiment
-from experiments.own_tables import cluster_profiles
+from experiments.cluster_tables import cluster_profiles
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import figures
 from experiments.three_phase_emnist import report

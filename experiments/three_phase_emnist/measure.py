@@ -17,7 +17,7 @@ from experiment_shell import figure_style
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import tidy_experiment
-from experiments.own_tables import cluster_profiles
+from experiments.cluster_tables import cluster_profiles
 from experiments.three_phase_emnist import summary
 from fl_clustering import runtime
 from fl_clustering import saved_clusters

@@ -8,39 +8,12 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
-from dp_clustering import noise
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
-
-
-def hold(
-    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy | None,
-    hold_points: secure_sums.Hold = secure_sums.hold,
-) -> secure_sums.ClientPoints:
-  """Returns clients with points (n, d) for `fit`, held as `hold_points` holds them."""
-  if privacy is None:
-    return hold_points(clients)
-  return private_fit.hold(clients, privacy, hold_points)
-
-
-def fit(
-    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
-) -> fitted.Fit:
-  """Fits centroids to clients from `hold`, with secure noise if there is `privacy`.
-
-  With another algorithm than `Sums`, they must be `secure_sums.PointArrays`.
-  """
-  if config.privacy is not None:
-    return private_fit.fit(config, clients, noise.SecureNoise())
-  if isinstance(config.algorithm, kmeans_config.Sums):
-    return sums_fit.fit(config, clients)
-  return algorithms.fit(config, clients)  # type: ignore[arg-type]
 
 
 class FederatedKMeans(federated_clusterer.FederatedClusterer):
@@ -148,7 +121,11 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       self, config: kmeans_config.KMeansConfig, points: Mapping[Any, np.ndarray],
       widths: tuple[int, ...],
   ) -> fitted.Fit:
-    found = fit(config, hold(points, config.privacy))
+    clients = privacy_lib.hold(points, widths, config.privacy)
+    if isinstance(config.algorithm, kmeans_config.Sums):
+      found = sums_fit.fit(config, clients)
+    else:  # They are held in this process.
+      found = algorithms.fit(config, clients)  # type: ignore[arg-type]
     if self.keep_history:
       return found
     history = tuple(

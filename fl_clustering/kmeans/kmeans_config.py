@@ -16,26 +16,6 @@ WARM = "warm"
 MOST_ROUNDS = 30
 _LEAST_ROUNDS = 6
 
-# Parts of what leaves a client.
-_MEANS = (
-    "A mean of a few points is weak protection. Two rounds differ in a few points only, so the "
-    "difference of two messages can be a row."
-)
-_KEPT = (
-    "A mean of fewer points than min_count, or one that equals one of its rows, doesn't leave a "
-    "client."
-)
-_TOTALS = (
-    "counts and sums of points by cluster and by half of a cluster, the last sums to float "
-    "precision in every column; and by cluster, how much farther its points are from the second "
-    "nearest center, and their simplified silhouettes."
-)
-# Of all algorithms.
-BEFORE_THE_FIRST_ROUND = (
-    "Before the first round, the server gets sums and sums of squares by column, and how many "
-    "numbers of a column and how many points are of which order of magnitude, in secure sums."
-)
-
 _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "n_init": lambda value: validate.integer(minimum=1, n_init=value),
     "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
@@ -64,8 +44,6 @@ class Algorithm:
   """
 
   name = ""
-  # What leaves a client, in sentences for the user.
-  leaves = ""
   n_init = 1
 
   def __post_init__(self) -> None:
@@ -87,10 +65,6 @@ class Sums(Algorithm):
   """
 
   name = "sums"
-  leaves = (
-      f"The server gets totals over all clients: {_TOTALS} {privacy_lib.EXACT_TOTALS} "
-      "Secure sums hide whose rows they are."
-  )
 
   num_rounds: int | None = None
 
@@ -113,12 +87,6 @@ class FkmLloyd(Algorithm):
   """
 
   name = "fkm_lloyd"
-  leaves = (
-      "In its first rounds the server gets every client's own means and counts, for every "
-      f"restart; in those of Lloyd, sums that aren't secure. {_MEANS} On standardised wine at "
-      "up to eight clients, with eight clusters, between 39 and 61 of the 178 rows were such a "
-      f"difference (three seeds). {_KEPT}"
-  )
 
   n_init: int = 5
   num_rounds: int = 100
@@ -138,10 +106,6 @@ class Lloyd(Algorithm):
   """
 
   name = "lloyd"
-  leaves = (
-      "The server gets exact sums, counts and the inertia. They hide a client only if they are "
-      "added up in a secure sum, which this algorithm doesn't use."
-  )
 
   n_init: int = 5
   num_rounds: int = 100
@@ -159,9 +123,6 @@ class Fkm(Algorithm):
   """
 
   name = "fkm"
-  leaves = (
-      f"In every round the server gets every client's own means and counts. {_MEANS} {_KEPT}"
-  )
 
   n_init: int = 1
   num_rounds: int = 20
@@ -180,10 +141,6 @@ class KFed(Algorithm):
   """
 
   name = "kfed"
-  leaves = (
-      "The server gets every client's own means and counts, once. A mean of a few points is weak "
-      f"protection. {_KEPT}"
-  )
 
   n_init: int = 1
   min_count: int = 2
@@ -201,10 +158,6 @@ class ChildParent(Algorithm):
   """
 
   name = "child_parent"
-  leaves = (
-      "The server gets every client's own means and counts, once per restart. A mean of a few "
-      f"points is weak protection. {_KEPT}"
-  )
 
   n_init: int = 1
   min_count: int = 2
@@ -218,10 +171,6 @@ class TffMinibatch(Algorithm):
   """TFF's mini-batch k-means (`tff.learning.algorithms.build_fed_kmeans`), for comparison."""
 
   name = "tff_minibatch"
-  leaves = (
-      "The server gets sums and counts of every client's points by cluster. "
-      "They are exact, and this algorithm doesn't add them up in a secure sum."
-  )
 
   n_init: int = 1
   num_rounds: int = 20
@@ -232,24 +181,6 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     algorithm.name: algorithm
     for algorithm in (Sums, FkmLloyd, Lloyd, Fkm, KFed, ChildParent, TffMinibatch)
 }
-
-
-def algorithm_of(name: str, **options: Any) -> Algorithm:
-  """Returns an algorithm by its name.
-
-  Args:
-    **options: Those that differ from the defaults; None for the default.
-
-  Raises:
-    ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
-  """
-  validate.one_of(ALGORITHMS, algorithm=name)
-  given = {option: value for option, value in options.items() if value is not None}
-  known = {field.name for field in dataclasses.fields(ALGORITHMS[name])}
-  for option, value in given.items():
-    if option not in known:
-      raise validate.error(option, f"be left out with `algorithm`={name!r}", value)
-  return ALGORITHMS[name](**given)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +201,8 @@ class KMeansConfig:
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
     if not isinstance(self.algorithm, Algorithm):
-      object.__setattr__(self, "algorithm", algorithm_of(self.algorithm))
+      validate.one_of(ALGORITHMS, algorithm=self.algorithm)
+      object.__setattr__(self, "algorithm", ALGORITHMS[self.algorithm]())
     elif type(self.algorithm) not in ALGORITHMS.values():
       kinds = ", ".join(kind.__name__ for kind in ALGORITHMS.values())
       raise validate.error("algorithm", f"be of one of {kinds}", self.algorithm)

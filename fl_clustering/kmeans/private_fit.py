@@ -16,11 +16,8 @@ import numpy as np
 
 from clustering_basics import randomness
 from dp_clustering import cluster_statistics
-from dp_clustering import clustering_params
 from dp_clustering import ledger as ledger_lib
-from dp_clustering import point_grid
 from dp_clustering import private_centers as private_centers_lib
-from dp_clustering import privacy_calculator
 from dp_clustering import refine
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering.points import fitted
@@ -84,29 +81,11 @@ class FederatedSums:
     )
 
 
-def hold(
-    clients: Mapping[Any, np.ndarray], privacy: privacy_lib.Privacy, hold_points: secure_sums.Hold
-) -> secure_sums.ClientPoints:
-  """Returns private clients, in grid steps: whatever a row holds, it becomes a point of the ball.
-
-  The points are real numbers of shape (n, d), n >= 0.
-  """
-  mapped = {
-      client_id: clustering_params.map_to_ball(
-          points[: privacy.points_per_client], privacy.radius
-      )
-      for client_id, points in clients.items()
-  }
-  held = hold_points(mapped)
-  steps = np.full(held.num_columns, point_grid.POINT_STEPS / privacy.radius)
-  return held.scaled(secure_sums.Scaling(np.zeros(held.num_columns), steps))
-
-
 def fit(
     config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints,
     noise_source: noise.Source,
 ) -> fitted.Fit:
-  """Fits centroids to clients from `hold`, with the same `privacy`; all of the fit is private.
+  """Fits centroids to clients from `privacy.hold`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
   """
@@ -114,9 +93,8 @@ def fit(
   assert privacy is not None
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   sums = FederatedSums(clients, config.n_clusters, privacy, noise_source, ledger)
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
   rng = randomness.generator(config.seed, "private k-means")
-  found = sums.private_centers(config.n_clusters, mu, rng)
+  found = sums.private_centers(config.n_clusters, privacy.mu, rng)
   releases = ledger.freeze().releases
   # Each with the centers that the next round asks about.
   history = tuple(

@@ -15,10 +15,12 @@ from absl import logging
 import numpy as np
 
 from clustering_basics import randomness
+from dp_clustering import noise
 from dp_clustering import point_grid
 from dp_clustering import sum_query
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import model as model_lib
+from fl_clustering.kmeans import private_fit
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import fitted
@@ -108,13 +110,19 @@ def _warn_if_too_coarse(grid: grid_scaling.Grid, inertia: float, standardize: bo
 
 
 def fit(
-    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints
+    config: kmeans_config.KMeansConfig, clients: secure_sums.ClientPoints,
+    noise_source: noise.Source | None = None,
 ) -> fitted.Fit:
-  """Fits centroids by `kmeans_config.Sums`, without `privacy`.
+  """Fits centroids by `kmeans_config.Sums` to clients from `privacy.hold`.
+
+  Args:
+    noise_source: With `privacy`; secure noise by default.
 
   Raises:
-    ValueError: If there are fewer points than clusters.
+    ValueError: If there are fewer points than clusters, without `privacy`.
   """
+  if config.privacy is not None:
+    return private_fit.fit(config, clients, noise_source or noise.SecureNoise())
   grid = grid_scaling.find_grid(clients, config.standardize, config.field_widths)
   grid.check_enough(config.n_clusters)
   points = secure_sums.FederatedPoints(

@@ -6,7 +6,7 @@ import importlib
 # do without.
 _MODULES = {
     "FederatedMultiViewKMeans": "fl_clustering.multiview.estimator",
-    "ViewPrivacy": "fl_clustering.multiview.multiview_config",
+    "ViewPrivacy": "fl_clustering.points.privacy",
 }
 
 

@@ -6,13 +6,11 @@ from typing import Any, Mapping, Sequence
 
 import numpy as np
 
-from dp_clustering import noise
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit
 from fl_clustering.points import federated_clusterer
 from fl_clustering.points import fitted
-from fl_clustering.points import secure_sums
+from fl_clustering.points import privacy as privacy_lib
 
 
 class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
@@ -79,7 +77,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       tol: float | None = None,
       standardize: bool = True,
       field_widths: Sequence[int] | None = None,
-      privacy: multiview_config.ViewPrivacy | None = None,
+      privacy: privacy_lib.ViewPrivacy | None = None,
       compute_labels: bool | None = None,
       random_state: int = 0,
   ) -> None:
@@ -133,10 +131,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       self, config: multiview_config.MultiViewConfig, points: Mapping[Any, np.ndarray],
       widths: tuple[int, ...],
   ) -> fitted.Fit:
-    if config.privacy is None:
-      return fitting.fit(config, secure_sums.hold(points), widths)
-    held = private_fit.hold(points, widths, config.privacy, secure_sums.hold)
-    return private_fit.fit(config, held, widths, noise.SecureNoise())
+    return fitting.fit(config, privacy_lib.hold(points, widths, config.privacy), widths)
 
   def _set_centers(self, fit: fitted.Fit) -> None:
     self.cluster_centers_ = np.split(fit.centroids, np.cumsum(self._widths)[:-1], axis=1)

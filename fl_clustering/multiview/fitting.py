@@ -17,11 +17,13 @@ import numpy as np
 
 from clustering_basics import randomness
 from clustering_basics import validate
+from dp_clustering import noise
 from dp_clustering import point_grid
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sums_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import multiview_config
+from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import fitted
@@ -187,16 +189,24 @@ class _Problem:
 
 def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
-    widths: tuple[int, ...],
+    widths: tuple[int, ...], noise_source: noise.Source | None = None,
 ) -> fitted.Fit:
-  """Returns the restart with the lowest objective; its history ends with the model itself.
+  """Fits centers of views to clients from `privacy.hold`.
+
+  Without `privacy` it is the restart with the lowest objective, and its history ends with the model
+  itself.
 
   If the weights depend on the views' own costs, the objective counts every view's cost in
   units of its own cost: the plain objective rises when the weights become less equal.
 
+  Args:
+    noise_source: With `privacy`; secure noise by default.
+
   Raises:
-    ValueError: If there are too few points, or a view does not vary.
+    ValueError: If there are too few points, or a view does not vary, without `privacy`.
   """
+  if config.privacy is not None:
+    return private_fit.fit(config, clients, widths, noise_source or noise.SecureNoise())
   grid, rates = find_view_grid(config, clients, widths)
   problem = _Problem(config, grid, rates, widths)
   own_costs = problem.own_costs() if config.rule.needs_own_costs else None

@@ -8,33 +8,16 @@ from typing import Callable, Sequence
 
 import numpy as np
 
-from dp_clustering import clustering_params
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums
+from fl_clustering.points import privacy
 from fl_clustering.points import secure_sums
 
 # Rows that are given to clusters at a time.
 _BLOCK_ROWS = 2048
 # Grid steps beyond which the kernel sees nothing: far outside the ball that points are in.
 _FARTHEST = 2.0**40
-
-
-def in_balls(
-    points: np.ndarray, view_norms: Sequence[float], widths: Sequence[int]
-) -> np.ndarray:
-  """Returns every row as a point of the views' balls, in units of their norms.
-
-  Args:
-    points: Array of real numbers of shape (n, D), finite or not.
-  """
-  return np.concatenate(
-      [
-          clustering_params.map_to_ball(points[:, place], norm) / norm
-          for norm, place in zip(view_norms, sums.columns(widths))
-      ],
-      axis=1,
-  )
 
 
 def norm_scaling(
@@ -77,7 +60,7 @@ class FittedViews:
       return np.rint(np.clip(self.scaling.apply(points), -_FARTHEST, _FARTHEST))
     widths = self.on_grid.widths
     units = norm_scaling(np.ones(len(widths)), widths)
-    return np.rint(units.apply(in_balls(points, self.view_norms, widths)))
+    return np.rint(units.apply(privacy.in_balls(points, self.view_norms, widths)))
 
   def _by_blocks(self, function: Callable[..., np.ndarray], points: np.ndarray) -> np.ndarray:
     """Returns a function of `sums` for every point, computed block by block."""

@@ -9,9 +9,7 @@ keeps nearly all of it.
 
 from __future__ import annotations
 
-import collections.abc
 import dataclasses
-import math
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
@@ -19,53 +17,6 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
-
-
-@dataclasses.dataclass(frozen=True)
-class ViewPrivacy(privacy_lib.Privacy):
-  """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
-
-  It is for `FederatedMultiViewKMeans`, with a norm for every view.  `points.privacy.PointPrivacy`
-  explains the other settings.
-
-  Neighbouring data sets differ in one point, added or removed with all of its views.
-
-  Attributes:
-    view_norms: For every view, the L2 norm that longer rows are shortened to, in the
-      data's units; in [1e-40, 1e100].  It must be known beforehand, not taken from the
-      data.
-    radius: Of a point of all views side by side, each measured in its norm: the root of their
-      number.
-  """
-
-  epsilon: float
-  delta: float
-  view_norms: Sequence[float]
-  trust: str = privacy_lib.SERVER
-  min_clients: int | None = None
-  radius: float = dataclasses.field(init=False, repr=False)
-
-  def __post_init__(self) -> None:
-    if not isinstance(self.view_norms, collections.abc.Sequence):
-      raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
-    if not self.view_norms:
-      raise validate.error("view_norms", "have a norm for every view", self.view_norms)
-    for norm in self.view_norms:
-      validate.within(1e-40, 1e100, view_norms=norm)
-    object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
-    object.__setattr__(self, "radius", math.sqrt(len(self.view_norms)))
-    super().__post_init__()
-
-  @property
-  def share_of_centers(self) -> float:
-    return 0.8
-
-  def check_views(self, num_views: int) -> None:
-    """Raises a ValueError unless there is one norm per view."""
-    if len(self.view_norms) != num_views:
-      raise validate.error(
-          "view_norms", f"have one norm for each of the {num_views} views", self.view_norms
-      )
 
 
 # A view whose cost is zero takes all the weight; this keeps the quotients finite.
@@ -142,7 +93,7 @@ class MultiViewConfig:
   tol: float = 1e-6
   standardize: bool = True
   field_widths: Sequence[int] | None = None
-  privacy: ViewPrivacy | None = None
+  privacy: privacy_lib.ViewPrivacy | None = None
   seed: int = 0
 
   def __post_init__(self) -> None:
@@ -162,7 +113,7 @@ class MultiViewConfig:
 
   def _check_private(self) -> None:
     """Refuses settings that look at the data outside the accounted rounds."""
-    validate.instance(ViewPrivacy, privacy=self.privacy)
+    validate.instance(privacy_lib.ViewPrivacy, privacy=self.privacy)
     if self.standardize:
       raise validate.error("standardize", "be False with `privacy`", self.standardize)
     if self.tol:

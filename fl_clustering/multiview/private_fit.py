@@ -8,7 +8,7 @@ totals looks at the data: columns are measured in the norms that are known.
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping, Sequence, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import point_grid
 from dp_clustering import private_centers
-from dp_clustering import privacy_calculator
 from fl_clustering.kmeans import private_fit as kmeans_fit
 from fl_clustering.multiview import model as model_lib
 from fl_clustering.multiview import server_step
@@ -36,24 +35,6 @@ _COVERS = (
     "the centers, view weights and history; not the labels that `predict` gives, which are "
     "functions of the point itself"
 )
-
-
-def hold(
-    clients: Mapping[Any, np.ndarray], widths: Sequence[int],
-    privacy: multiview_config.ViewPrivacy, hold_points: secure_sums.Hold,
-) -> secure_sums.ClientPoints:
-  """Returns private clients, in grid steps: every row of the points (n, D) is in the balls.
-
-  Raises:
-    ValueError: Unless there is a norm for every view.
-  """
-  privacy.check_views(len(widths))
-  mapped = {
-      client_id: model_lib.in_balls(points, privacy.view_norms, widths)
-      for client_id, points in clients.items()
-  }
-  units = model_lib.norm_scaling(np.ones(len(widths)), widths)
-  return hold_points(mapped).scaled(units)
 
 
 def noisy_statistics(
@@ -114,13 +95,13 @@ def fit(
     config: multiview_config.MultiViewConfig, clients: secure_sums.ClientPoints,
     widths: tuple[int, ...], noise_source: noise.Source,
 ) -> fitted.Fit:
-  """Fits a model to clients from `hold`, with `privacy`; all of the fit is private.
+  """Fits a model to clients from `privacy.hold`; all of the fit is private.
 
   Only the noise source `SecureNoise` protects anyone.
   """
   privacy, num_clients, k = config.privacy, clients.num_clients, config.n_clusters
   assert privacy is not None
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+  mu = privacy.mu
   ledger = ledger_lib.Ledger(privacy.epsilon, privacy.delta, noise_source)
   first_sums = kmeans_fit.FederatedSums(clients, k, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private first centers")

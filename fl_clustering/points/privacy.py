@@ -1,26 +1,28 @@
 """What fits guarantee, to whom, and against whom.
 
-No TensorFlow here: a program can refuse wrong settings before it imports it.
+A row may hold anything: `hold` moves it into a ball before anything is asked of it.
 """
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import math
-from typing import Any, Callable, Mapping, TYPE_CHECKING
+from typing import Any, Callable, Mapping, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import point_grid
 from dp_clustering import privacy_calculator
 from dp_clustering import refine
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
   from dp_clustering import noise
   from dp_clustering import sum_query
-  from fl_clustering.points import secure_sums
 
 SERVER = "server"
 NONE = "none"
@@ -91,6 +93,11 @@ class Privacy:
       )
 
   @property
+  def mu(self) -> float:
+    """The budget, as mu of Gaussian differential privacy."""
+    return privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+
+  @property
   def points_per_client(self) -> int | None:
     """The most points of a client that are used, if a client is the unit; None if a point is."""
     return None
@@ -121,6 +128,16 @@ class Privacy:
   def unit_norm(self) -> float:
     """The largest norm of what neighbouring data sets differ in, in bounds of one point."""
     return math.sqrt(self.points_per_client or 1)
+
+  def in_ball(self, points: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    """Returns the rows of a client that are used as points of the ball, float64 of shape (m, D).
+
+    Args:
+      points: Real numbers of shape (n, D), finite or not; n >= 0.
+      widths: The number of columns of every view; they stand side by side.
+    """
+    del widths
+    return clustering_params.map_to_ball(points[: self.points_per_client], self.radius)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,6 +208,108 @@ class ClientPrivacy(Privacy):
     return self.max_points
 
 
+def in_balls(
+    points: np.ndarray, view_norms: Sequence[float], widths: Sequence[int]
+) -> np.ndarray:
+  """Returns every row as a point of the views' balls, in units of their norms.
+
+  Args:
+    points: Array of real numbers of shape (n, D), finite or not.
+  """
+  by_view = np.split(points, np.cumsum(widths)[:-1], axis=1)
+  return np.concatenate(
+      [clustering_params.map_to_ball(own, norm) / norm for own, norm in zip(by_view, view_norms)],
+      axis=1,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class ViewPrivacy(Privacy):
+  """(epsilon, delta)-differential privacy of one point of one client, in all of its views.
+
+  It is for `FederatedMultiViewKMeans`, with a norm for every view.  `PointPrivacy` explains the
+  other settings.
+
+  Neighbouring data sets differ in one point, added or removed with all of its views.
+
+  Attributes:
+    view_norms: For every view, the L2 norm that longer rows are shortened to, in the
+      data's units; in [1e-40, 1e100].  It must be known beforehand, not taken from the
+      data.
+    radius: Of a point of all views side by side, each measured in its norm: the root of their
+      number.
+  """
+
+  epsilon: float
+  delta: float
+  view_norms: Sequence[float]
+  trust: str = SERVER
+  min_clients: int | None = None
+  radius: float = dataclasses.field(init=False, repr=False)
+
+  def __post_init__(self) -> None:
+    if not isinstance(self.view_norms, collections.abc.Sequence):
+      raise TypeError(f"`view_norms` must be a sequence of norms, got {self.view_norms!r}.")
+    if not self.view_norms:
+      raise validate.error("view_norms", "have a norm for every view", self.view_norms)
+    for norm in self.view_norms:
+      validate.within(1e-40, 1e100, view_norms=norm)
+    object.__setattr__(self, "view_norms", tuple(map(float, self.view_norms)))
+    object.__setattr__(self, "radius", math.sqrt(len(self.view_norms)))
+    super().__post_init__()
+
+  @property
+  def share_of_centers(self) -> float:
+    return 0.8
+
+  def check_views(self, num_views: int) -> None:
+    """Raises a ValueError unless there is one norm per view."""
+    if len(self.view_norms) != num_views:
+      raise validate.error(
+          "view_norms", f"have one norm for each of the {num_views} views", self.view_norms
+      )
+
+  def in_ball(self, points: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    self.check_views(len(widths))
+    return in_balls(points, self.view_norms, widths)
+
+
+def privacy_of(**settings: Any) -> PointPrivacy | ClientPrivacy | ViewPrivacy:
+  """Returns privacy of views with `view_norms`, of clients with `max_points`, else of points.
+
+  Raises:
+    TypeError: If a setting is not one of these, or lacks.
+    ValueError: If one is wrong.
+  """
+  if "view_norms" in settings:
+    return ViewPrivacy(**settings)
+  return ClientPrivacy(**settings) if "max_points" in settings else PointPrivacy(**settings)
+
+
+def hold(
+    clients: Mapping[Any, np.ndarray], widths: Sequence[int], privacy: Privacy | None,
+    hold_points: secure_sums.Hold = secure_sums.hold,
+) -> secure_sums.ClientPoints:
+  """Returns clients as fits ask them: with `privacy` in grid steps, else in their coordinates.
+
+  With `privacy`, whatever a row holds becomes a point of the ball.
+
+  Args:
+    clients: Real numbers of shape (n, D) by client id; with `privacy`, n may be zero.
+    widths: The number of columns of every view, one number without views.
+
+  Raises:
+    ValueError: Unless the privacy of views has a norm for each.
+  """
+  if privacy is None:
+    return hold_points(clients)
+  held = hold_points({
+      client_id: privacy.in_ball(points, widths) for client_id, points in clients.items()
+  })
+  steps = np.full(held.num_columns, point_grid.POINT_STEPS / privacy.radius)
+  return held.scaled(secure_sums.Scaling(np.zeros(held.num_columns), steps))
+
+
 def budget_warnings(
     epsilon: float, delta: float, points_per_client: int | None, num_clients: int,
     public_num_points: int | None = None,
@@ -207,8 +326,7 @@ def _growth(privacy: Privacy, num_clients: int) -> float:
 
 
 def _mu_of_centers(privacy: Privacy) -> float:
-  mu = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
-  return mu * math.sqrt(privacy.share_of_centers)
+  return privacy.mu * math.sqrt(privacy.share_of_centers)
 
 
 def planning_warnings(

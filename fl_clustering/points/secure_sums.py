@@ -17,12 +17,10 @@ secrecy is not.
 from __future__ import annotations
 
 import abc
-import collections.abc
 import dataclasses
 import itertools
-import os
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -211,40 +209,12 @@ class SinglePoints(ClientPoints):
     return signed(np, total % MODULUS)
 
 
-class _PointsInFiles(collections.abc.Mapping):
-  """Points by client id, each in a file that is opened when the client is asked for."""
-
-  def __init__(self, paths: Mapping[Any, str]):
-    self._paths = paths
-
-  def __getitem__(self, client_id: Any) -> np.ndarray:
-    return np.load(self._paths[client_id], mmap_mode="r")
-
-  def __iter__(self) -> Iterator[Any]:
-    return iter(self._paths)
-
-  def __len__(self) -> int:
-    return len(self._paths)
-
-
-def hold(clients: Mapping[Any, np.ndarray], directory: str | None = None) -> PointArrays:
-  """Returns clients with points (n, d) in their own coordinates; a `Hold`.
-
-  Args:
-    directory: Where to keep the points in files, one client's after another's, if all of them
-      together may exceed the memory.
-  """
-  held, paths = {}, {}
-  for index, (client_id, points) in enumerate(clients.items()):
-    array = np.ascontiguousarray(points, np.float64)
-    if directory is None:
-      held[client_id] = array
-    else:
-      paths[client_id] = os.path.join(directory, f"client_{index:05d}.npy")
-      np.save(paths[client_id], array)
-  arrays: Mapping[Any, np.ndarray] = held if directory is None else _PointsInFiles(paths)
-  num_columns = next(iter(arrays.values())).shape[1]
-  return PointArrays(arrays, identity(num_columns))
+def hold(clients: Mapping[Any, np.ndarray]) -> PointArrays:
+  """Returns clients with points (n, d) in their own coordinates; a `Hold`."""
+  held = {
+      client_id: np.ascontiguousarray(points, np.float64) for client_id, points in clients.items()
+  }
+  return PointArrays(held, identity(next(iter(held.values())).shape[1]))
 
 
 def _norm(xp: types.ModuleType, values: Any) -> Any:

@@ -11,7 +11,6 @@ import dataclasses
 import math
 
 from clustering_basics import validate
-from dp_clustering import privacy_calculator
 from fl_clustering.engine import participation
 from fl_clustering.points import privacy as privacy_lib
 
@@ -101,7 +100,7 @@ class PrivateClusters(privacy_lib.Privacy):
 
   def budget(self, num_clients: int) -> Budget:
     """Returns the budget's parts; every one is `inf` without a budget."""
-    mu = privacy_calculator.gaussian_mu(self.epsilon, self.delta)
+    mu = self.mu
     own_rounds = self.rounds // self._pass_rounds(num_clients)
     if not self.is_private:
       return Budget(mu, mu, mu, mu, mu, mu, own_rounds)

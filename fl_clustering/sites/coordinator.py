@@ -11,13 +11,9 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from dp_clustering import privacy_calculator
+from fl_clustering import fits
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import private_fit
-from fl_clustering.kmeans import sums_fit
-from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
@@ -101,11 +97,9 @@ class Coordinator:
     self._exchange = exchange
     self._num_rounds = 0
 
-  def start(self, config: Any = None) -> None:
+  def start(self, privacy: privacy_lib.Privacy | None = None) -> None:
     """Begins a session: the sites exchange keys, and say whether a fit's cost is left to them."""
-    cost = 0.0
-    if config is not None and (privacy := config.privacy) is not None:
-      cost = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta) ** 2
+    cost = 0.0 if privacy is None else privacy.mu**2
     hellos = self._sent("hello", _hello, wire.pack({
         "do": "hello", "session": os.urandom(site_lib.SESSION_BYTES).hex(),
         "federation": self.federation.hash.hex(), "mu_squared": cost,
@@ -186,37 +180,37 @@ class SitePoints(secure_sums.ClientPoints):
 
 
 def with_privacy(
-    config: Any, federation: federation_lib.Federation, epsilon: float | None = None
-) -> Any:
+    config: fits.Config, federation: federation_lib.Federation, epsilon: float | None = None
+) -> fits.Config:
   """Returns a fit's settings with the privacy of the federation file.
 
   Args:
-    config: A `KMeansConfig` or `MultiViewConfig` without `privacy`.
+    config: Without `privacy`.
     epsilon: That of this fit; the file's is that of all fits together, and the default.
 
   Raises:
     ValueError: If the settings need more than sums, or don't go with the federation file.
   """
-  kinds: Any = (privacy_lib.PointPrivacy, privacy_lib.ClientPrivacy)
-  key, privacy = "radius", federation.privacy
-  if isinstance(config, multiview_config.MultiViewConfig):
-    kinds, key = multiview_config.ViewPrivacy, "view_norms"
-  elif not isinstance(config.algorithm, kmeans_config.Sums):
+  privacy, of_views = federation.privacy, isinstance(config, multiview_config.MultiViewConfig)
+  if isinstance(config, kmeans_config.KMeansConfig) and not isinstance(
+      config.algorithm, kmeans_config.Sums
+  ):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
-  if privacy is not None and not isinstance(privacy, kinds):
+  if privacy is not None and of_views != isinstance(privacy, privacy_lib.ViewPrivacy):
+    key = "view_norms" if of_views else "radius"
     raise validate.error("federation", f"have privacy with `{key}` for this", privacy)
   if epsilon is not None:
     if privacy is None:
       raise validate.error("epsilon", "be left out with exact sums", epsilon)
     validate.within(clustering_params.LEAST_EPSILON, privacy.epsilon, epsilon=epsilon)
     privacy = dataclasses.replace(privacy, epsilon=epsilon)  # type: ignore[type-var]
-  return dataclasses.replace(config, privacy=privacy)
+  return dataclasses.replace(config, privacy=privacy)  # type: ignore[arg-type]
 
 
 def fit_kmeans(
-    config: Any, coordinator: Coordinator, epsilon: float | None = None
+    config: fits.Config, coordinator: Coordinator, epsilon: float | None = None
 ) -> fitted.Fit:
   """Fits centroids of rows or of views at sites, in a session of its own.
 
@@ -230,17 +224,11 @@ def fit_kmeans(
     SiteLost, SiteRefused: If a site does not answer.
   """
   config = with_privacy(config, coordinator.federation, epsilon)
-  coordinator.start(config)
-  federation, noise_source = coordinator.federation, coordinator.noise_source
+  coordinator.start(config.privacy)
+  federation = coordinator.federation
   nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
   points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)
   try:
-    if isinstance(config, multiview_config.MultiViewConfig):
-      if config.privacy is None:
-        return fitting.fit(config, points, federation.widths)
-      return private_view_fit.fit(config, points, federation.widths, noise_source)
-    if config.privacy is None:
-      return sums_fit.fit(config, points)
-    return private_fit.fit(config, points, noise_source)
+    return fits.fit(config, points, federation.widths, coordinator.noise_source)
   except (ArithmeticError, IndexError) as e:  # All of its numbers are of the sites' answers.
     raise _no_rows("together") from e

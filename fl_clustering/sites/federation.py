@@ -23,7 +23,6 @@ from typing import Any
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.sites import identity as identity_lib
 from fl_clustering.tables import schema as schema_lib
@@ -129,17 +128,13 @@ class Federation:
     settings = {key: value for key, value in document.items() if key != "min_sites"}
     min_sites = document.get("min_sites")
     validate.integer(1, len(self.sites), **{"privacy.min_sites": min_sites})
-    of_views = "view_norms" in settings
-    if len(self.widths) > 1 and not of_views:
+    if len(self.widths) > 1 and "view_norms" not in settings:
       raise validate.error("privacy.view_norms", "be given with several views", None)
-    kind: Any = privacy_lib.PointPrivacy
-    if of_views or "max_points" in settings:
-      kind = multiview_config.ViewPrivacy if of_views else privacy_lib.ClientPrivacy
     try:
-      privacy = kind(**settings, trust=privacy_lib.NONE, min_clients=min_sites)
+      privacy = privacy_lib.privacy_of(**settings, trust=privacy_lib.NONE, min_clients=min_sites)
     except TypeError as e:
       raise ValueError(f"`privacy` must have the right keys: {e}.") from e
-    if of_views:
+    if isinstance(privacy, privacy_lib.ViewPrivacy):
       privacy.check_views(len(self.widths))
     return privacy
 

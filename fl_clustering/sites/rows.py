@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator
+from typing import Iterator
 
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
-from fl_clustering.tables import views as views_lib
 
 
 def tables(
@@ -58,12 +57,9 @@ def read(
     BadTable: If a file can't be used.
   """
   kept = tables(schemas, federation)
-  clients: Any
-  if kept.has_views:
-    clients = views_lib.open_folder(directory, schemas, private=kept.is_private)
-  else:
-    clients = clients_lib.open_folder(directory, kept.schema, private=kept.is_private)
-  found = {client_id: kept.features(own) for client_id, own in clients.items()}
+  folder = folder_lib.open_folder(directory, schemas, private=kept.is_private)
+  folder.scale(kept.features)
+  found = {client_id: rows.features for client_id, rows in folder.items()}
   # That nobody is there is private, too.
   return found or {"": np.zeros((0, federation.num_columns))}
 
@@ -75,9 +71,9 @@ def about(directory: str, schemas: schema_lib.Schemas) -> Iterator[str]:
     ValueError: If the folder can't be used.
   """
   if schema_lib.NO_VIEW in schemas:
-    by_client = [{schema_lib.NO_VIEW: path} for path in clients_lib.files(directory).values()]
+    by_client = [{schema_lib.NO_VIEW: path} for path in folder_lib.files(directory).values()]
   else:
-    by_client = [*views_lib.client_files(directory).values()]
+    by_client = [*folder_lib.client_files(directory).values()]
   tables = [(own[v], one) for own in by_client for v, one in schemas.items() if v in own]
   for path, one in tables:
     name = os.path.relpath(path, directory)

@@ -22,10 +22,8 @@ from clustering_basics import validate
 from dp_clustering import clustering_params
 from dp_clustering import noise
 from dp_clustering import privacy_calculator
-from fl_clustering.kmeans import private_fit
-from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import given_clients
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import identity as identity_lib
@@ -66,15 +64,12 @@ def held(
     ValueError: If they are not finite, without `privacy`.
   """
   privacy = federation.privacy
-  if privacy is None:
-    # False for NaN.
-    if not all((np.abs(rows) <= given_clients.LARGEST).all() for rows in clients.values()):
-      raise validate.error("rows", f"be finite numbers up to {given_clients.LARGEST:g}", "others")
-    return secure_sums.hold(clients)
+  if privacy is None and not all(
+      (np.abs(rows) <= given_clients.LARGEST).all() for rows in clients.values()  # False for NaN.
+  ):
+    raise validate.error("rows", f"be finite numbers up to {given_clients.LARGEST:g}", "others")
   with clustering_params.content_raises_nothing():
-    if isinstance(privacy, multiview_config.ViewPrivacy):
-      return private_view_fit.hold(clients, federation.widths, privacy, secure_sums.hold)
-    return private_fit.hold(clients, privacy, secure_sums.hold)
+    return privacy_lib.hold(clients, federation.widths, privacy)
 
 
 class Site:
@@ -107,7 +102,7 @@ class Site:
       # What a client is, such as a file or a person, the schema says; a row is one everywhere.
       is_row = privacy.points_per_client is None
       self._unit = "row" if is_row else f"client of the schema {federation.schema}"
-      self._budget = privacy_calculator.gaussian_mu(privacy.epsilon, privacy.delta)
+      self._budget = privacy.mu
     self._session: _Session | None = None
     # The hash of the last request that was answered, and the answer.
     self._last: tuple[bytes, bytes] | None = None

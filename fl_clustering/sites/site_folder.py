@@ -20,7 +20,7 @@ from fl_clustering.sites import identity as identity_lib
 from fl_clustering.sites import rows
 from fl_clustering.sites import site as site_lib
 from fl_clustering.sites import site_ledger
-from fl_clustering.tables import clients as clients_lib
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
@@ -51,10 +51,10 @@ def _ledgers(data_dir: str) -> dict[str, str]:
   where links lead.
   """
   paths = [data_dir]
-  for entry in clients_lib.entries(data_dir):
+  for entry in folder_lib.entries(data_dir):
     paths.append(path := os.path.join(data_dir, entry))
     if os.path.isdir(path):
-      paths += [os.path.join(path, own) for own in clients_lib.entries(path)]
+      paths += [os.path.join(path, own) for own in folder_lib.entries(path)]
   places = {pathlib.Path(os.path.realpath(path)) for path in paths}
   found: dict[str, str] = {}
   for place in places.union(*(place.parents for place in places)):

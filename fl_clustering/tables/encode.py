@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from typing import Callable, Iterable, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,18 +16,12 @@ from clustering_basics import validate
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
-if TYPE_CHECKING:
-  import pandas as pd
 
-# Features with a public scaling are moved into [-LIMIT, LIMIT] in private runs.
-LIMIT = 5.0
-
-
-def numbers(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
+def numbers(columns: Mapping[str, np.ndarray], schema: schema_lib.Schema) -> np.ndarray:
   """Returns the features of rows, of shape (n, d); NaN where a cell is missing."""
   found = []
   for field in schema.features:
-    column = table[field.name].to_numpy()
+    column = columns[field.name]
     if field.enum is None:
       found.append(column[:, np.newaxis])
     else:
@@ -37,7 +31,7 @@ def numbers(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
   return np.concatenate(found, axis=1, dtype=np.float64)
 
 
-def positions(column: np.ndarray, texts: Sequence[str]) -> np.ndarray:
+def positions(column: Iterable[Any], texts: Iterable[Any]) -> np.ndarray:
   """Returns the places of cells among texts, int64 of shape (n,); -1 for what is none of them."""
   place_of = {text: place for place, text in enumerate(texts)}
   return np.array([place_of.get(cell, -1) for cell in column], np.int64)
@@ -172,41 +166,81 @@ def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
   ]
 
 
-def private_features(table: pd.DataFrame, schema: schema_lib.Schema) -> np.ndarray:
-  """Returns the features of rows that were read in private, in [-LIMIT, LIMIT]."""
-  with np.errstate(all="ignore"):  # An error would tell of a number's size.
-    return np.clip(public_scaling(schema)(numbers(table, schema)), -LIMIT, LIMIT)
-
-
-def scaling_over(
-    blocks: Callable[[], Iterable[np.ndarray]], schema: schema_lib.Schema, *, standardize: bool
-) -> FeatureScaling:
-  """Returns the scaling of features whose means and variances come from sums over all clients.
+def checked_norms(
+    schemas: schema_lib.Schemas, radius: float | None, view_norms: Sequence[float] | None
+) -> tuple[dict[str, Any], list[str]]:
+  """Returns the `radius` of privacy, or `view_norms` with views, in a dict; and warnings, in words.
 
   Args:
-    blocks: Returns the clients' features, each of shape (n, d); called up to three times.
-    standardize: Whether features without a public scaling become of mean 0 and variance 1, and
-      constant ones 0.
+    radius: As of `checked_radius`; to be left out with views.
+    view_norms: Likewise for every view, in the order of their names; None for the largest of each.
+
+  Raises:
+    ValueError: If they don't fit the schemas.
+  """
+  if schema_lib.NO_VIEW in schemas:
+    if view_norms is not None:
+      raise validate.error("view_norms", "be left out without a schema of views", view_norms)
+    schema = schemas[schema_lib.NO_VIEW]
+    radius = checked_radius(schema, radius)
+    return {"radius": radius}, radius_warnings(schema, radius)
+  if radius is not None:
+    raise validate.error("radius", "be left out with a schema of views", radius)
+  given = [None] * len(schemas) if view_norms is None else view_norms
+  if len(given) != len(schemas):
+    raise validate.error("view_norms", f"be {len(schemas)} numbers", view_norms)
+  norms, warnings = list[float](), list[str]()
+  for schema, norm in zip(schemas.values(), given):
+    norms.append(checked_radius(schema, norm, "view_norms"))
+    warnings += radius_warnings(schema, norms[-1])
+  return {"view_norms": norms}, warnings
+
+
+def means(blocks: Iterable[np.ndarray], names: Sequence[str]) -> np.ndarray:
+  """Returns features' means over the cells that are there, of shape (d,).
+
+  Args:
+    blocks: The clients' features, each of shape (n, d).
+    names: Those of the d features.
 
   Raises:
     ValueError: If a feature has no value.
   """
-  num_rows, counts, sums = 0, np.zeros(len(schema.feature_names)), np.zeros(())
-  for features in blocks():
-    num_rows += len(features)
+  counts, sums = np.zeros(len(names)), np.zeros(())
+  for features in blocks:
     counts = counts + (~np.isnan(features)).sum(axis=0)
     sums = sums + np.nansum(features, axis=0)
   if not counts.all():
-    name = schema.feature_names[int(np.argmin(counts > 0))]
+    name = names[int(np.argmin(counts > 0))]
     raise validate.error("data_dir", f"hold a value of the feature {name!r}", "none")
-  scaling = FeatureScaling(sums / counts, np.zeros(len(counts)), np.ones(len(counts)))
-  if not standardize:
-    return scaling
-  if (counts < num_rows).any():
-    sums = sum(scaling.filled(features).sum(axis=0) for features in blocks())
-  shift = sums / num_rows
-  squares = sum(((scaling.filled(features) - shift) ** 2).sum(axis=0) for features in blocks())
-  deviations = np.sqrt(squares / num_rows)
+  return sums / counts
+
+
+def standard_scaling(
+    blocks: Callable[[], Iterable[np.ndarray]], schema: schema_lib.Schema
+) -> FeatureScaling:
+  """Returns the scaling by which features without a public one become of mean 0 and variance 1.
+
+  Means and variances come from sums over all clients.  Constant features become 0.
+
+  Args:
+    blocks: Returns the clients' features, each of shape (n, d); called three times.
+
+  Raises:
+    ValueError: If a feature has no value.
+  """
+  fill = means(blocks(), schema.feature_names)
+
+  def mean(function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Returns the mean of what a function makes of the rows when no cell is missing."""
+    num_rows, sums = 0, np.zeros(())
+    for features in blocks():
+      num_rows += len(features)
+      sums = sums + function(np.where(np.isnan(features), fill, features)).sum(axis=0)
+    return sums / num_rows
+
+  shift = mean(lambda rows: rows)
+  deviations = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
   # What rounding leaves of a constant feature.
   is_constant = deviations <= 1e-12 * np.abs(shift)
   factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
@@ -216,4 +250,4 @@ def scaling_over(
       shift[place], scale = field.public_scaling
       factor[place] = 1 / scale
     place += len(field.feature_names)
-  return FeatureScaling(scaling.fill, shift, factor)
+  return FeatureScaling(fill, shift, factor)

@@ -21,13 +21,14 @@ line closes the cell: if both are a record by those rules, nobody can tell them 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gzip
 import io
 import itertools
 import re
 import reprlib
-from typing import Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, TYPE_CHECKING
 import zlib
 
 import numpy as np
@@ -44,6 +45,8 @@ _PATTERNS = {"number": bad_table.NUMBER, "integer": "^[+-]?[0-9]+$"}
 # Bytes of lines that are read at a time, times the number of columns / 256, up to 65: a block costs
 # time for each column.
 _BLOCK = 2**20
+# Bytes that a digest gets at a time.
+_BUFFER = 2**18
 
 
 def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
@@ -58,13 +61,16 @@ def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
     return tuple(filter(None, _header(path, file, delimiter)))
 
 
-def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.DataFrame:
-  """Returns the columns of a file that a schema names.
+def blocks(
+    path: str, schema: schema_lib.Schema, *, private: bool = False, digest: Any = None
+) -> Iterator[dict[str, np.ndarray]]:
+  """Yields the columns of a file that a schema names, some rows at a time.
 
   Args:
     private: Whether no row may be an error, or change how another one is read.
+    digest: An object of `hashlib` that gets the file's bytes as they are read; None for none.
 
-  Returns:
+  Yields:
     Numbers, and true and false, as float64; texts as objects.  NaN and None are missing, which
     strict reading allows for features alone, if the schema does, and for labels of later rows.
 
@@ -72,18 +78,38 @@ def read(path: str, schema: schema_lib.Schema, *, private: bool = False) -> pd.D
     BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
       file as a whole or the names of its columns.
   """
-  reader = _Reader(path, schema, private)
-  table = reader.table()
-  if not private and table.empty:
+  reader = _Reader(path, schema, private, digest)
+  num_rows, keys = 0, list[np.ndarray]()
+  for columns in itertools.starmap(reader.values, reader.columns()):
+    num_rows += len(next(iter(columns.values())))
+    if schema.key is not None:
+      keys.append(columns[schema.key])
+    yield columns
+  if private:
+    return
+  if not num_rows:
     raise bad_table.BadTable(path, None, None, "has no rows")
-  if not private and schema.key is not None and table[schema.key].duplicated().any():
-    row = int(table[schema.key].duplicated().to_numpy().argmax())
-    raise bad_table.bad_cell(path, row, schema.key, f"{table[schema.key][row]!r} is there before")
-  return table
+  seen: set[str] = set()
+  for row, key in enumerate(itertools.chain(*keys)):
+    if key in seen:
+      raise bad_table.bad_cell(path, row, schema.key, f"{key!r} is there before")
+    seen.add(key)
 
 
-def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
-  """Returns what `read` returns of a Parquet file with a frame's cells.
+def joined(
+    parts: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema
+) -> dict[str, np.ndarray]:
+  """Returns the columns of all rows that `blocks` yields, if any."""
+  parts, dtypes = list(parts), {True: object, False: np.float64}
+  return {
+      field.name: np.concatenate(
+          [np.zeros(0, dtypes[field.type == "string"]), *(part[field.name] for part in parts)]
+      ) for field in schema.fields
+  }
+
+
+def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, np.ndarray]:
+  """Returns the columns that `blocks` yields of a Parquet file with a frame's cells.
 
   Raises:
     TypeError: If it is no frame.
@@ -101,7 +127,7 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> pd.DataFrame:
     table = pa.Table.from_pandas(columns, preserve_index=False)
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
-  return _joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
+  return joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
 
 
 def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
@@ -112,29 +138,16 @@ def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
     are missing in the others.
 
   Raises:
-    BadTable: If `read` raises it.
+    BadTable: If `blocks` raises it.
   """
-  reader = _Reader(path, schema, private=True)
-  table = reader.table()
-  num_missing = int(table.isna().to_numpy().sum())
-  return len(table), reader.num_bad_lines, num_missing - reader.num_bad_lines * table.shape[1]
-
-
-def _joined(blocks: Iterable[Mapping[str, np.ndarray]], schema: schema_lib.Schema) -> pd.DataFrame:
   import pandas as pd  # pylint: disable=g-import-not-at-top
 
-  blocks = list(blocks)
-  dtypes = {True: object, False: np.float64}
-  return pd.DataFrame({
-      field.name: np.concatenate(
-          [np.zeros(0, dtypes[field.type == "string"]), *(block[field.name] for block in blocks)]
-      ) for field in schema.fields
-  })
-
-
-def no_rows(schema: schema_lib.Schema) -> pd.DataFrame:
-  """Returns what `read` returns of a file without rows."""
-  return _joined([], schema)
+  reader = _Reader(path, schema, private=True)
+  num_rows = num_missing = 0
+  for columns in itertools.starmap(reader.values, reader.columns()):
+    num_rows += len(next(iter(columns.values())))
+    num_missing += sum(int(pd.isna(cells).sum()) for cells in columns.values())
+  return num_rows, reader.num_bad_lines, num_missing - reader.num_bad_lines * len(schema.fields)
 
 
 def likely_delimiter(path: str) -> str:
@@ -149,8 +162,13 @@ def likely_delimiter(path: str) -> str:
   return max(counts, key=counts.__getitem__) if any(counts.values()) else ","
 
 
-def texts(path: str, delimiter: str, names: Sequence[str]) -> pd.DataFrame:
+def texts(
+    path: str, delimiter: str, names: Sequence[str], digest: Any = None
+) -> pd.DataFrame:
   """Returns the cells of columns as text, missing where one is empty.
+
+  Args:
+    digest: As of `blocks`.
 
   Raises:
     BadTable: If the file can't be used.
@@ -160,7 +178,7 @@ def texts(path: str, delimiter: str, names: Sequence[str]) -> pd.DataFrame:
   chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
   # What is a number is a text at first.
   schema = schema_lib.Schema(tuple(map(schema_lib.Field, names)), delimiter=delimiter)
-  for first, columns in _Reader(path, schema, private=False).columns():
+  for first, columns in _Reader(path, schema, private=False, digest=digest).columns():
     for name, cells in columns.items():
       is_text = pa.types.is_string(cells.type)
       chunks[name].append(cells if is_text else typed_files.texts(path, name, cells, first))
@@ -211,11 +229,31 @@ def _all_numbers(texts: pa.Array, kind: str) -> np.ndarray | None:
 # Files.
 
 
-def _opened(path: str) -> io.BufferedIOBase:
+class _HashedFile(io.FileIO):
+  """A file whose bytes go into a digest as they are read."""
+
+  def __init__(self, path: str, digest: Any) -> None:
+    super().__init__(path)
+    self._digest = digest
+
+  def readinto(self, buffer: Any) -> int:
+    num_bytes = super().readinto(buffer)
+    self._digest.update(memoryview(buffer)[:num_bytes])
+    return num_bytes
+
+
+@contextlib.contextmanager
+def _opened(path: str, digest: Any = None) -> Iterator[io.BufferedIOBase]:
   try:
-    return gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    raw = io.FileIO(path) if digest is None else _HashedFile(path, digest)
   except OSError as e:
     raise bad_table.BadTable(path, None, None, f"can't be read: {e.strerror}") from e
+  with io.BufferedReader(raw, _BUFFER) as file:
+    if path.endswith(".gz"):
+      with gzip.GzipFile(fileobj=file) as text:
+        yield text
+    else:
+      yield file
 
 
 def _lines(path: str, file: io.BufferedIOBase, num_bytes: int) -> list[bytes]:
@@ -326,13 +364,14 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
   if b"\0" in data or b"\n" in lines or b"\r\n" in lines:  # For others, these are no rows.
     return False
   # For others, a carriage return alone ends a line, and a mark at the start is no text.
-  if data.count(b"\r") > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
+  num_returns = data.count(b"\r")
+  if num_returns and num_returns > data.count(b"\r\n") or data.startswith(codecs.BOM_UTF8):
     return False
   try:
     data.decode()
   except UnicodeDecodeError:
     return False
-  parts = _unquoted(data, delimiter)
+  parts = _unquoted(data, delimiter) if b'"' in data else [data]
   if data.count(b'"') % 2 or parts is None:
     return False
   if max(map(len, lines)) > csv.field_size_limit():  # A cell may be too long.
@@ -340,6 +379,8 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
     cells = between.join(parts).replace(b"\n", between).split(between)
     if b'""' in data or max(map(len, (*cells, *data.split(b'"')[1::2]))) > csv.field_size_limit():
       return False
+  if len(parts) == 1:
+    return True
   return sum(part.count(b"\n") for part in parts) == _without_end(data).count(b"\n")
 
 
@@ -350,8 +391,10 @@ class _Reader:
     num_bad_lines: How many there were so far, in private reading.
   """
 
-  def __init__(self, path: str, schema: schema_lib.Schema, private: bool) -> None:
-    self._path, self._schema, self._private = path, schema, private
+  def __init__(
+      self, path: str, schema: schema_lib.Schema, private: bool, digest: Any = None
+  ) -> None:
+    self._path, self._schema, self._private, self._digest = path, schema, private, digest
     self.num_bad_lines = 0
     self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
@@ -369,11 +412,11 @@ class _Reader:
     names, read_columns = typed_files.opened(self._path)
     self.check_header(names)
     with typed_files.errors(self._path):
+      if self._digest is not None:
+        with open(self._path, "rb") as file:
+          while block := file.read(_BUFFER):
+            self._digest.update(block)
       yield from self.of_typed(read_columns([field.name for field in self._schema.fields]))
-
-  def table(self) -> pd.DataFrame:
-    """Returns the columns of the schema."""
-    return _joined(itertools.starmap(self.values, self.columns()), self._schema)
 
   def check_header(self, names: Sequence[str]) -> None:
     """Raises a BadTable unless a schema's columns are there, and all of an array if it has one."""
@@ -392,7 +435,7 @@ class _Reader:
 
   def _of_text_file(self) -> Iterator[tuple[int, dict[str, pa.Array]]]:
     first, delimiter = 0, self._schema.delimiter
-    with _opened(self._path) as file:
+    with _opened(self._path, self._digest) as file:
       names = _header(self._path, file, delimiter)
       self.check_header(names)
       for lines in _blocks(self._path, file, names, delimiter if self._private else None):

@@ -8,14 +8,17 @@ from typing import Any, Mapping, Sequence, TYPE_CHECKING
 import numpy as np
 
 from clustering_basics import validate
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
   import pandas as pd
+
+# Features with a public scaling are moved into [-_LIMIT, _LIMIT] in private runs.
+_LIMIT = 5.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,10 +48,7 @@ class SavedTables:
   @property
   def feature_names(self) -> tuple[str, ...]:
     """The names of the features of all views."""
-    return tuple(
-        f"{view}: {name}" if self.has_views else name
-        for view, one in self.schemas.items() for name in one.feature_names
-    )
+    return schema_lib.feature_names(self.schemas)
 
   @property
   def field_widths(self) -> tuple[int, ...]:
@@ -71,17 +71,27 @@ class SavedTables:
     """The features' `encode.ranges`, of tables that were read in private."""
     return np.concatenate([*map(encode.ranges, self.schemas.values())])
 
-  def features(self, tables: pd.DataFrame | Mapping[str, pd.DataFrame]) -> np.ndarray:
-    """Returns the features of rows that were read, as the model takes them, of shape (n, d).
+  @classmethod
+  def of(cls, folder: folder_lib.Folder, *, private: bool = False) -> SavedTables:
+    """Returns what is kept of a folder: in the data's units, or in private the schema's.
 
-    Args:
-      tables: The rows, by view if there are views.
+    In the data's units, missing cells become means over all clients.
+
+    Raises:
+      ValueError: If a feature has no value, or in private the schemas don't say enough.
     """
-    by_view: Any = tables if self.has_views else {schema_lib.NO_VIEW: tables}
-    encoded = encode.private_features if self.is_private else encode.numbers
-    found = [encoded(by_view[view], one) for view, one in self.schemas.items()]
-    features = np.concatenate(found, axis=1)
-    return features if self.is_private else self.scaling(features)
+    if private:
+      scalings = map(encode.public_scaling, folder.schemas.values())
+      return cls(folder.schemas, encode.FeatureScaling.joined(scalings), is_private=True)
+    nothing = np.zeros(len(folder.means))
+    return cls(folder.schemas, encode.FeatureScaling(folder.means, nothing, nothing + 1))
+
+  def features(self, features: np.ndarray) -> np.ndarray:
+    """Returns the features that a folder's `ClientRows` have, as the model takes them."""
+    if not self.is_private:
+      return self.scaling(features)
+    with np.errstate(all="ignore"):  # An error would tell of a number's size.
+      return np.clip(self.scaling(features), -_LIMIT, _LIMIT)
 
   def features_of_frames(
       self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
@@ -97,13 +107,16 @@ class SavedTables:
       given = dict(zip(self.schemas, given)) if len(given) == len(self.schemas) else {}
     if set(given) != set(self.schemas):
       raise validate.error("frames", f"have the views {', '.join(self.schemas)}", list(given))
-    tables = {
-        view: read_lib.from_frame(given[view], one.without(*schema_lib.ROLES))
-        for view, one in self.later().items()
+    without_roles = {
+        view: one.without(*schema_lib.ROLES) for view, one in self.later().items()
     }
-    if len({len(table) for table in tables.values()}) > 1:
+    found = [
+        encode.numbers(read_lib.from_frame(given[view], one), one)
+        for view, one in without_roles.items()
+    ]
+    if len({*map(len, found)}) > 1:
       raise validate.error("frames", "have as many rows in every view", [*map(len, given.values())])
-    return self.features(tables if self.has_views else tables[schema_lib.NO_VIEW])
+    return self.features(np.concatenate(found, axis=1))
 
   def later(self, given: schema_lib.Schemas | None = None) -> dict[str, schema_lib.Schema]:
     """Returns the schemas of later rows, with the dialects and missing cells of those given.
@@ -124,10 +137,8 @@ class SavedTables:
         view: dataclasses.replace(one, missing="mean", clips=True) for view, one in found.items()
     }
 
-  def open_folder(
-      self, directory: str, schema: str | None = None
-  ) -> clients_lib.Clients | views_lib.Views:
-    """Returns the clients of a folder with later files, which may lack the label and the key.
+  def open_folder(self, directory: str, schema: str | None = None) -> folder_lib.Folder:
+    """Returns the rows of a folder with later files, which may lack the label and the key.
 
     Some of their rows may lack the label alone.  The views of rows are joined by a key.
 
@@ -140,14 +151,14 @@ class SavedTables:
       BadTable: If a file can't be used, or lacks a column that the first one has.
     """
     found = self.later(None if schema is None else views_lib.load(schema))
-    if self.has_views:
-      return views_lib.open_folder(directory, found)
-    later = found[schema_lib.NO_VIEW].without("split")
-    first = next(iter(clients_lib.files(directory).values()))
-    names = read_lib.header(first, later.delimiter)
-    lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
-    later = dataclasses.replace(later.without(*lacking), is_later=True)
-    return clients_lib.open_folder(directory, later)
+    if not self.has_views:
+      later = found[schema_lib.NO_VIEW].without("split")
+      first = next(iter(folder_lib.files(directory).values()))
+      names = read_lib.header(first, later.delimiter)
+      lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
+      found = {schema_lib.NO_VIEW: later.without(*lacking)}
+    later_ones = {view: dataclasses.replace(one, is_later=True) for view, one in found.items()}
+    return folder_lib.open_folder(directory, later_ones)
 
   def to_json(self) -> dict[str, Any]:
     """Returns a dict for JSON."""

@@ -250,14 +250,6 @@ class Schema:
     return tuple(name for field in self.features for name in field.feature_names)
 
   @property
-  def field_of_levels(self) -> dict[str, str]:
-    """The names of the fields of features that are levels."""
-    return {
-        name: field.name for field in self.features if field.enum is not None
-        for name in field.feature_names
-    }
-
-  @property
   def field_widths(self) -> tuple[int, ...]:
     """How many features each of the columns that are features becomes."""
     return tuple(len(field.feature_names) for field in self.features)
@@ -335,6 +327,16 @@ class Schema:
 
 # The schemas of tables by view; those of tables without views are of `NO_VIEW`.
 Schemas = Mapping[str, Schema]
+
+
+def in_view(view: str, name: str) -> str:
+  """Returns the name among all views' of what has a name in one."""
+  return name if view == NO_VIEW else f"{view}: {name}"
+
+
+def feature_names(schemas: Schemas) -> tuple[str, ...]:
+  """Returns the names of the features of all views."""
+  return tuple(in_view(view, name) for view, one in schemas.items() for name in one.feature_names)
 
 
 def load(path: str) -> Schema:

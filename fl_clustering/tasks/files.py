@@ -15,8 +15,8 @@ import numpy as np
 import psutil
 
 from clustering_basics import validate
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
@@ -42,8 +42,8 @@ def _check_memory(num_cells: int) -> None:
 @functools.lru_cache(maxsize=1)
 def open_folder(
     data_dir: str | None, schema: schema_lib.Schema | None
-) -> clients_lib.Clients:
-  """Returns the clients of a folder, whose files have been read once.
+) -> folder_lib.Folder:
+  """Returns the rows of a folder's clients.
 
   Raises:
     ValueError: If there is no folder, the schema has no classes, or a file can't be used.
@@ -52,25 +52,24 @@ def open_folder(
     raise validate.error("label_column", "be given for `dataset` files", None)
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  return clients_lib.open_folder(data_dir, schema)
+  return folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema})
 
 
 def _test_masks(
-    clients: clients_lib.Clients, held: held_out.HeldOut = held_out.HeldOut(), seed: int = 0,
+    folder: folder_lib.Folder, held: held_out.HeldOut = held_out.HeldOut(), seed: int = 0,
     fold: held_out.Fold | None = None,
 ) -> dict[str, np.ndarray]:
   """Returns which rows are for testing, bool of shape (n,) by the ids of clients with both kinds.
 
   Which clients these are depends on their rows alone.
   """
-  split = clients.schema.split
-  if split is None:
+  if folder.schemas[schema_lib.NO_VIEW].split is None:
     masks = (
         (name, held.draw_rows(name, num_rows, seed, fold))
-        for name, num_rows in clients.num_rows.items()
+        for name, num_rows in folder.num_rows.items()
     )
   else:
-    masks = ((name, (table[split] == "test").to_numpy()) for name, table in clients.items())
+    masks = ((name, np.asarray(rows.parts == "test")) for name, rows in folder.items())
   return {name: mask for name, mask in masks if mask.any() and not mask.all()}
 
 
@@ -91,20 +90,21 @@ def num_clients(data_dir: str | None, schema: schema_lib.Schema | None) -> int:
 
 
 def _clients(
-    clients: clients_lib.Clients, is_test: Mapping[str, np.ndarray], tables: saved.SavedTables,
+    folder: folder_lib.Folder, is_test: Mapping[str, np.ndarray], tables: saved.SavedTables,
     classes: tuple[str, ...],
 ) -> federated_task.PooledClients:
   """Returns the clients of `_test_masks`, with scaled features."""
-  ids, shape = tuple(is_test), clients.schema.feature_shape
+  ids, shape = tuple(is_test), tables.schema.feature_shape
   counts = np.array([len(is_test[client_id]) for client_id in ids], np.int64)
   # Filled client by client: the data may be most of what the memory holds.
   features = np.empty((counts.sum(), *shape), np.float32)
   labels = np.empty(len(features), np.int64)
   for client_id, end in zip(ids, np.cumsum(counts)):
-    table = clients[client_id]
+    rows = folder[client_id]
+    assert rows.labels is not None  # As `open_folder` checked.
     own = examples_lib.converted(
-        client_id, tables.features(table).reshape(-1, *shape),
-        encode.positions(table[clients.schema.label].to_numpy(), classes), "float32",
+        client_id, tables.features(rows.features).reshape(-1, *shape),
+        encode.positions(rows.labels, classes), "float32",
     )
     features[end - len(own) : end], labels[end - len(own) : end] = own.features, own.labels
   everything = pooled_examples.PooledExamples(
@@ -125,7 +125,7 @@ def load_task(
       trained and tested.
   """
   opened = open_folder(data_dir, options.schema)
-  schema, classes = opened.schema, opened.classes()
+  schema, classes = opened.schemas[schema_lib.NO_VIEW], opened.classes()
   if len(classes) < 2:
     raise validate.error("label_column", "hold at least two classes", classes)
   # Before the features are known, since the new clients have no part in their means.
@@ -136,10 +136,10 @@ def load_task(
 
   def training_rows() -> Iterator[np.ndarray]:
     for client_id in training:
-      yield encode.numbers(opened[client_id], schema)[~is_test[client_id]]
+      yield opened[client_id].features[~is_test[client_id]]
 
   _check_memory(sum(opened.num_rows.values()) * len(schema.feature_names))
-  scaling = encode.scaling_over(training_rows, schema, standardize=True)
+  scaling = encode.standard_scaling(training_rows, schema)
   tables = saved.SavedTables({schema_lib.NO_VIEW: schema.with_classes(classes)}, scaling)
   clients = _clients(opened, is_test, tables, classes)
   where = os.path.basename(os.path.abspath(data_dir or ""))
@@ -159,5 +159,5 @@ def load_task(
       warnings=warnings,
       class_names=classes,
       tables=tables,
-      row_digests=opened.digests(),
+      row_digests=opened.digests,
   )

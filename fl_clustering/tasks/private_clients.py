@@ -8,36 +8,33 @@ the tables that they share.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 import warnings
 
 import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
-from fl_clustering.tables import clients as clients_lib
 from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
+from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import held_out
 
-if TYPE_CHECKING:
-  import pandas as pd
-
 
 def _split(
-    table: pd.DataFrame, schema: schema_lib.Schema, client_id: str, seed: int
+    rows: folder_lib.ClientRows, schema: schema_lib.Schema, client_id: str, seed: int
 ) -> tuple[examples_lib.Examples, examples_lib.Examples]:
-  """Returns a client's examples for training and for testing."""
-  labels = encode.positions(table[schema.label].to_numpy(), schema.classes or ())
-  is_used, is_test = labels >= 0, np.zeros(len(table), bool)
-  if schema.split is not None:
-    parts = encode.positions(table[schema.split].to_numpy(), schema_lib.SPLIT)
+  """Returns a client's examples for training and for testing; the features are scaled already."""
+  assert rows.labels is not None  # As `load` checked.
+  labels = encode.positions(rows.labels, schema.classes or ())
+  is_used, is_test = labels >= 0, np.zeros(len(labels), bool)
+  if rows.parts is not None:
+    parts = encode.positions(rows.parts, schema_lib.SPLIT)
     is_used, is_test = is_used & (parts >= 0), parts == schema_lib.SPLIT.index("test")
   elif is_used.any():
     is_test[is_used] = held_out.HeldOut().draw_rows(client_id, int(is_used.sum()), seed)
-  features = encode.private_features(table[is_used], schema).astype(np.float32)
-  features = features.reshape(-1, *schema.feature_shape)
+  features = rows.features[is_used].astype(np.float32).reshape(-1, *schema.feature_shape)
   examples = examples_lib.Examples(features, labels[is_used].astype(np.int32))
   return examples.take(~is_test[is_used]), examples.take(is_test[is_used])
 
@@ -66,10 +63,11 @@ def load(
     raise validate.error("label", "be the name of a field in a private run's schema", None)
   with warnings.catch_warnings(), clustering_params.content_raises_nothing():
     warnings.simplefilter("ignore")  # What libraries say of cells.
-    clients = clients_lib.open_folder(data_dir, schema, private=True)
-    if not clients:
+    folder = folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema}, private=True)
+    if not folder:
       raise validate.error("client", "be a column with a client's name in some row", schema.client)
-    split = {name: _split(table, schema, name, seed) for name, table in clients.items()}
+    folder.scale(saved.SavedTables.of(folder, private=True).features)
+    split = {name: _split(rows, schema, name, seed) for name, rows in folder.items()}
   return (
       {client_id: train for client_id, (train, _) in split.items()},
       {client_id: test for client_id, (_, test) in split.items()},

@@ -25,10 +25,11 @@ _FILES = {
     "tools.run_script": "tools/run_script.py",
 }
 
-# What makes settings of the flags.  Of federated_kmeans, a flag says which settings these are, so
-# its commands are only parsed.
+# What makes settings of the flags.  That of cluster_tables reads the user's files, so its commands
+# are only parsed.
 _EXPERIMENTS = {
     "experiments.dp_benchmark": "config",
+    "experiments.federated_kmeans": "config",
     "experiments.multi_view": "config",
     "experiments.private_clusters": "config",
     "experiments.study": "config",

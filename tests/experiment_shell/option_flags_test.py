@@ -52,6 +52,7 @@ class OptionFlagsTest(absltest.TestCase):
         _parsed(f"--{_SIZES}=3,.5", f"--{_COLOR}=blue", f"--{_ROOMS}=4", f"--{_FLOORS}=2"),
         {_SIZES: (3.0, 0.5), _COLOR: "blue", _ROOMS: 4, _FLOORS: 2},
     )
+    self.assertEqual(option_flags.numbers(_SIZES), [3.0, 0.5])
     self.assertEqual(_parsed(f"--{_FLOORS}=auto")[_FLOORS], "auto")
     self.assertEqual(_parsed(f"--{_SIZES}=")[_SIZES], ())
 

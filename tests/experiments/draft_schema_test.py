@@ -10,8 +10,7 @@ import numpy as np
 
 from experiment_shell import launch
 from experiments import draft_schema
-from fl_clustering.tables import clients as clients_lib
-from fl_clustering.tables import encode
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 from tests.experiment_shell import in_process
@@ -41,8 +40,9 @@ class DraftSchemaTest(parameterized.TestCase):
     lines = dict(line.split(":", 1) for line in self.printed.splitlines() if ":" in line)
     return schema_lib.load(self.output), lines
 
-  def _opened(self, schema, client="a"):
-    return clients_lib.open_folder(self.sample, schema)[client]
+  def _features(self, schema):
+    folder = folder_lib.open_folder(self.sample, {schema_lib.NO_VIEW: schema})
+    return folder["a"].features
 
   def _refused(self, message, *arguments):
     with self.assertRaisesRegex(launch.InputError, message):
@@ -62,7 +62,7 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(list(lines)[:-1], ["dialect", "id", "age", "sex", "ill"])
     self.assertIn("missing cells become", self.printed)
     np.testing.assert_array_equal(
-        encode.numbers(self._opened(schema), schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
+        self._features(schema), [[40.5, 1, 0], [np.nan, 0, 1], [41.5, 1, 0]]
     )
 
   def test_of_a_public_sample(self):
@@ -116,8 +116,8 @@ class DraftSchemaTest(parameterized.TestCase):
     schemas = views_lib.load(self.output)
     self.assertEqual({view: one.feature_names for view, one in schemas.items()},
                      {"one": ("x", "kind=u", "kind=v"), "two": ("y",)})
-    opened = views_lib.open_folder(self.sample, schemas)
-    np.testing.assert_array_equal(opened["b"]["two"]["y"], [2, 1])
+    folder = folder_lib.open_folder(self.sample, schemas)
+    np.testing.assert_array_equal(folder["b"].features[:, 3], [2, 1])
 
   @parameterized.parameters(
       ('\ufeff"weight, kg";"height, cm, or 0";age', ";"), ("weight, kg;age", ";"), ("a;b,c,d", ","),
@@ -159,8 +159,7 @@ class DraftSchemaTest(parameterized.TestCase):
     np.savez(os.path.join(self.sample, "a.npz"), x=x, y=[3, 1])
     schema, _ = self._run(*flags)
     self.assertEqual((schema.label, schema.feature_shape), (label, (2, 3, 1)))
-    numbers = encode.numbers(self._opened(schema), schema)
-    np.testing.assert_array_equal(numbers, x.reshape(2, 6))
+    np.testing.assert_array_equal(self._features(schema), x.reshape(2, 6))
 
   def test_cells_that_are_no_numbers_are_left_to_a_person(self):
     numbers = "".join(f"{i};{i}.5;0\n" for i in range(30))
@@ -169,9 +168,9 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertRegex(lines["y"], r"a number, but .*'\?', 'n/a'")
     self.assertEqual(schema.feature_names, ("y", "z"))
     with self.assertRaisesRegex(ValueError, "a.csv, line 32, column 'y'.*missingValues"):
-      self._opened(schema)
+      self._features(schema)
     schema = dataclasses.replace(schema, missing_values=("", "?", "n/a"), missing="mean")
-    self.assertEqual(int(self._opened(schema)["y"].isna().sum()), 2)
+    self.assertEqual(np.isnan(self._features(schema)).sum(), 2)
 
   @parameterized.parameters(
       "label_column=other", "client_column=other", "split_column=other", "row_key=other",

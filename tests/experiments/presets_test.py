@@ -9,7 +9,7 @@ from tools import reference
 # From a program that has presets to the class or function that makes settings of the flags.
 _EXPERIMENTS = {
     "dp_benchmark": "config",
-    "federated_kmeans": "paper_config",
+    "federated_kmeans": "config",
     "multi_view": "config",
     "private_clusters": "config",
     "study": "config",

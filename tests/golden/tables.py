@@ -17,10 +17,11 @@ import pandas as pd
 
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
+from experiments.cluster_tables import config as tables_config
+from experiments.cluster_tables import experiment as cluster_tables
 from experiments.dp_benchmark import benchmark
 from experiments.dp_benchmark import config as private_config
 from experiments.federated_kmeans import config as kmeans_config
-from experiments.federated_kmeans import own_rows
 from experiments.federated_kmeans import papers
 from experiments.multi_view import comparison
 from experiments.multi_view import config as multiview_config
@@ -127,8 +128,9 @@ def _kmeans_own_rows(folder: str) -> pd.DataFrame:
     groups = rng.integers(3, size=(50, 1)) * np.array([3.0, 200.0, 0.0])
     rows = groups + np.array([1.0, 50.0, 1e-3]) * rng.standard_normal((50, 3))
     pd.DataFrame(rows, columns=["x", "y", "z"]).to_csv(f"{data}/{client}.csv", index=False)
-  config = kmeans_config.OwnDataConfig(schema_lib.strict("xyz"), 3, standardize=True)
-  _run(own_rows.EXPERIMENT, config, folder, data_dir=data)
+  schemas = {schema_lib.NO_VIEW: schema_lib.strict("xyz")}
+  config = tables_config.Config(schemas, num_clusters=3, standardize=True)
+  _run(cluster_tables.EXPERIMENT, config, folder, data_dir=data)
   return pd.read_csv(f"{folder}/run/centroids.csv").set_index("cluster")[["x", "y", "z"]]
 
 

@@ -25,7 +25,7 @@ _GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
 @functools.lru_cache(maxsize=None)
 def _sample_fit(algorithm, **options):
   """Returns a fit of nine clusters to the sample, which tests share."""
-  algorithm = kmeans_config.algorithm_of(algorithm, **options)
+  algorithm = kmeans_config.ALGORITHMS[algorithm](**options)
   model = FederatedKMeans(9, algorithm, keep_history=True)
   return model.fit(numpy_reference.sample_clients())
 
@@ -342,7 +342,7 @@ class PrivacyRulesTest(parameterized.TestCase):
   def test_clients_are_told_the_smallest_count_that_may_leave(self, algorithm):
     gather = rounds.Rounds.gather
     with mock.patch.object(rounds.Rounds, "gather", autospec=True, side_effect=gather) as asked:
-      FederatedKMeans(9, kmeans_config.algorithm_of(algorithm, min_count=3)).fit(
+      FederatedKMeans(9, kmeans_config.ALGORITHMS[algorithm](min_count=3)).fit(
           numpy_reference.sample_clients()
       )
     self.assertNotEmpty(asked.call_args_list)

@@ -7,7 +7,6 @@ from absl.testing import parameterized
 
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy
 
 _PRIVACY = privacy.PointPrivacy(1.0, 1e-6, 2.0)
@@ -38,21 +37,10 @@ class KMeansConfigTest(parameterized.TestCase):
       with self.assertRaisesRegex(ValueError, "`algorithm`"):
         kmeans_config.KMeansConfig(4, algorithm)
 
-  @parameterized.parameters(*kmeans_config.ALGORITHMS)
-  def test_an_algorithm_says_what_leaves_a_client(self, algorithm):
-    self.assertTrue(vars(kmeans_config.ALGORITHMS[algorithm])["leaves"])
-
-  @parameterized.parameters(*kmeans_config.ALGORITHMS)
-  def test_an_option_is_the_algorithms_own_or_an_error(self, algorithm):
-    kinds = kmeans_config.ALGORITHMS.values()
-    self.assertEqual(_OPTIONS.keys(), set().union(*map(_options_of, kinds)))
-    for name, value in _OPTIONS.items():
-      if name in _options_of(kmeans_config.ALGORITHMS[algorithm]):
-        found = kmeans_config.algorithm_of(algorithm, **{name: value})
-        self.assertEqual(getattr(found, name), value)
-      else:
-        with self.assertRaisesRegex(ValueError, f"`{name}`"):
-          kmeans_config.algorithm_of(algorithm, **{name: value})
+  @parameterized.parameters(*kmeans_config.ALGORITHMS.values())
+  def test_every_option_can_be_given(self, algorithm):
+    for name in _options_of(algorithm):
+      self.assertEqual(getattr(algorithm(**{name: _OPTIONS[name]}), name), _OPTIONS[name])
 
   @parameterized.parameters(
       ("n_clusters", 0), ("n_clusters", 1.5), ("algorithm", "lloyds"), ("standardize", "yes"),
@@ -62,14 +50,15 @@ class KMeansConfigTest(parameterized.TestCase):
       ("local_iterations", 0, "fkm"), ("local_clusters", 9, "kfed"), ("shuffle", 1, "child_parent"),
       ("num_rounds", 9, "sums", _PRIVACY), ("standardize", True, "sums", _PRIVACY),
       ("privacy", _PRIVACY, "fkm"), ("privacy", 1.0),
-      ("privacy", multiview_config.ViewPrivacy(1.0, 1e-6, (1.0,))),
+      ("privacy", privacy.ViewPrivacy(1.0, 1e-6, (1.0,))),
   )
   def test_bad_settings(self, name, value, algorithm="sums", private=None):
     settings = {"n_clusters": 4, "algorithm": algorithm, "privacy": private, name: value}
     with self.assertRaisesRegex((TypeError, ValueError), f"`{name}`"):
-      options = {name: settings.pop(name)} if name in _OPTIONS else {}
-      algorithm = kmeans_config.algorithm_of(settings.pop("algorithm"), **options)
-      kmeans_config.KMeansConfig(algorithm=algorithm, **settings)
+      if name in _OPTIONS:
+        kind = kmeans_config.ALGORITHMS[settings["algorithm"]]
+        settings["algorithm"] = kind(**{name: settings.pop(name)})
+      kmeans_config.KMeansConfig(**settings)
 
   def test_sums_need_rounds_for_all_clusters(self):
     for n_clusters, num_rounds in ((1, 6), (2, 6), (3, 7), (4, 7), (5, 8), (16, 9), (17, 10)):

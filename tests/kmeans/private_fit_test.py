@@ -42,7 +42,7 @@ class _PrivateTest(parameterized.TestCase):
   def _fit(self, clients, privacy=_PRIVACY, k=4, source=None):
     """Returns the `Fit` of a list of arrays, with seeded noise by default."""
     clients = {str(index): np.asarray(points) for index, points in enumerate(clients)}
-    clients = private_fit.hold(clients, privacy, secure_sums.hold)
+    clients = privacy_lib.hold(clients, (2,), privacy)
     config = kmeans_config.KMeansConfig(k, privacy=privacy)
     return private_fit.fit(config, clients, source or noise.SeededNoise(5))
 
@@ -98,8 +98,8 @@ class PooledTest(_PrivateTest):
     privacy = PointPrivacy(1.0, 1e-6, 12.0, trust="none", min_clients=min_clients)
     ledger = ledger_lib.Ledger(1.0, 1e-6, noise.SeededNoise(5))
     # Of clients without points the answer is noise.
-    clients = private_fit.hold(
-        {str(index): np.zeros((0, 2000)) for index in range(20)}, privacy, secure_sums.hold
+    clients = privacy_lib.hold(
+        {str(index): np.zeros((0, 2000)) for index in range(20)}, (2000,), privacy
     )
     sums = private_fit.FederatedSums(clients, 1, privacy, noise.SeededNoise(5), ledger)
     told = sums.private_cluster_statistics(
@@ -123,7 +123,7 @@ class SensitivityTest(parameterized.TestCase):
       return private_sums.PooledPoints(points, 1.0).totals(query)
     privacy = PointPrivacy(1.0, 1e-6, 1.0)
     clients = {"a": points[:5], "b": points[5:]}
-    held = private_fit.hold(clients, privacy, secure_sums.hold)
+    held = privacy_lib.hold(clients, (points.shape[1],), privacy)
     return secure_sums.FederatedPoints(held, 2).totals(query)
 
   @parameterized.product(
@@ -303,7 +303,7 @@ class ClientPrivacyTest(_PrivateTest):
 
     def totals(clients):
       """Returns what a release adds noise to, in standard deviations of the noise."""
-      held = private_fit.hold(clients, privacy, secure_sums.hold)
+      held = privacy_lib.hold(clients, (2,), privacy)
       points = secure_sums.FederatedPoints(held, 2)
 
       def noisy_totals(query, stds):

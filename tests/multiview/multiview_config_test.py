@@ -7,7 +7,7 @@ import numpy as np
 from fl_clustering.multiview import multiview_config
 from fl_clustering.points import privacy as privacy_lib
 
-_PRIVACY = multiview_config.ViewPrivacy(1.0, 1e-6, (1.0,))
+_PRIVACY = privacy_lib.ViewPrivacy(1.0, 1e-6, (1.0,))
 _PRIVATE = {
     "privacy": _PRIVACY, "standardize": False, **multiview_config.PRIVATE_DEFAULTS,
 }
@@ -35,32 +35,6 @@ class MultiViewConfigTest(parameterized.TestCase):
 
   def test_equal_weights_take_any_alpha(self):
     multiview_config.MultiViewConfig(3, alpha=0.5)
-
-
-class ViewPrivacyTest(parameterized.TestCase):
-
-  @parameterized.parameters(
-      ("epsilon", 0.0), ("epsilon", float("inf")), ("delta", 0.0), ("view_norms", (1.0, -2.0)),
-      ("view_norms", (1e-60,)), ("view_norms", ()), ("view_norms", 7.0), ("trust", "me"),
-      ("min_clients", 3),
-  )
-  def test_refuses(self, name, value):
-    settings = {"epsilon": 1.0, "delta": 1e-6, "view_norms": (1.0,), name: value}
-    with self.assertRaisesRegex((TypeError, ValueError), f"`{name}`"):
-      multiview_config.ViewPrivacy(**settings)
-
-  def test_one_norm_per_view(self):
-    privacy = multiview_config.ViewPrivacy(1.0, 1e-6, (1, 2))
-    privacy.check_views(2)
-    with self.assertRaisesRegex(ValueError, "`view_norms`"):
-      privacy.check_views(3)
-
-  def test_side_by_side_it_is_one_ball(self):
-    privacy = multiview_config.ViewPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
-    ball = privacy_lib.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
-    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit", "unit_norm",
-                 "neighboring_relation", "points_per_client"):
-      self.assertEqual(getattr(privacy, name), getattr(ball, name), name)
 
 
 class ViewWeightsTest(parameterized.TestCase):

@@ -18,6 +18,7 @@ from fl_clustering.multiview import private_fit
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import given_clients
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
 _WIDTHS = (3, 4)
@@ -43,7 +44,7 @@ def _config(epsilon=1.0, rule="equal", num_rounds=3, **privacy):
   return multiview_config.MultiViewConfig(
       _NUM_CLUSTERS, view_weights=rule, n_init=1, num_rounds=num_rounds, tol=0.0,
       standardize=False,
-      privacy=multiview_config.ViewPrivacy(epsilon, 1e-6, _NORMS, **privacy),
+      privacy=privacy_lib.ViewPrivacy(epsilon, 1e-6, _NORMS, **privacy),
   )
 
 
@@ -78,8 +79,8 @@ class _Case(parameterized.TestCase):
   def _held(self, clients):
     tables = given_clients.tables_of(clients, has_views=True)
     points, widths = given_clients.points_of(tables, is_private=True)
-    privacy = multiview_config.ViewPrivacy(1.0, 1e-6, _NORMS)
-    return widths, private_fit.hold(points.by_id, widths, privacy, secure_sums.hold)
+    privacy = privacy_lib.ViewPrivacy(1.0, 1e-6, _NORMS)
+    return widths, privacy_lib.hold(points.by_id, widths, privacy)
 
   def _fit(self, clients, config=None, noise=None):
     widths, held = self._held(clients)
@@ -94,7 +95,7 @@ class PrivateFitTest(_Case):
     config = _config(rule=rule)
     clients = _split(_views(), 4)
     _, held = self._held(clients)
-    points = model_lib.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
+    points = privacy_lib.in_balls(np.concatenate(_views(), axis=1), _NORMS, _WIDTHS)
     with mock.patch.object(
         secure_sums.FederatedPoints, "totals", _pooled_totals(points, held)
     ):
@@ -197,7 +198,7 @@ class ContentTest(_Case):
     clients = _split(_views(), 4)
     _, held = self._held(clients)
     raw = np.concatenate(_views(), axis=1)
-    points = held.scaling.apply(model_lib.in_balls(raw, _NORMS, _WIDTHS))
+    points = held.scaling.apply(privacy_lib.in_balls(raw, _NORMS, _WIDTHS))
     steps = point_grid.POINT_STEPS / math.sqrt(2)
     for place in sums_lib.columns(_WIDTHS):
       norms = np.linalg.norm(points[:, place], axis=1)

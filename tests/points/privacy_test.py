@@ -102,6 +102,32 @@ class SettingsTest(parameterized.TestCase):
       totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
 
 
+class ViewPrivacyTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("epsilon", 0.0), ("epsilon", float("inf")), ("delta", 0.0), ("view_norms", (1.0, -2.0)),
+      ("view_norms", (1e-60,)), ("view_norms", ()), ("view_norms", 7.0), ("trust", "me"),
+      ("min_clients", 3),
+  )
+  def test_refuses(self, name, value):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "view_norms": (1.0,), name: value}
+    with self.assertRaisesRegex((TypeError, ValueError), f"`{name}`"):
+      privacy.ViewPrivacy(**settings)
+
+  def test_one_norm_per_view(self):
+    settings = privacy.ViewPrivacy(1.0, 1e-6, (1, 2))
+    settings.check_views(2)
+    with self.assertRaisesRegex(ValueError, "`view_norms`"):
+      settings.check_views(3)
+
+  def test_side_by_side_it_is_one_ball(self):
+    settings = privacy.ViewPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
+    ball = privacy.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
+    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit", "unit_norm",
+                 "neighboring_relation", "points_per_client"):
+      self.assertEqual(getattr(settings, name), getattr(ball, name), name)
+
+
 class NoisyTotalsTest(parameterized.TestCase):
 
   @parameterized.named_parameters(

@@ -7,14 +7,12 @@ from absl.testing import parameterized
 import numpy as np
 
 from dp_clustering import noise
+from fl_clustering import fits
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
-from fl_clustering.kmeans import private_fit
 from fl_clustering.multiview import estimator as view_estimator
 from fl_clustering.multiview import multiview_config
-from fl_clustering.multiview import private_fit as private_view_fit
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
 from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import wire
 from tests import nightly
@@ -69,24 +67,23 @@ class OneProcessTest(sample_sites.TestCase):
   def test_private_kmeans_with_the_same_noise(self, privacy):
     sites = self.make(privacy=privacy, noise_source=noise.SeededNoise(3))
     config = kmeans_config.KMeansConfig(4, privacy=sites.federation.privacy)
-    held = private_fit.hold(sites.rows, config.privacy, secure_sums.hold)
-    self._check_same(private_fit.fit(config, held, noise.SeededNoise(3)), sites, sites.fit(4))
+    self._check_same(config, sites)
 
   def test_private_views_with_the_same_noise(self):
     widths = sample_sites.WIDTHS
     sites = self.make(
         widths=widths, privacy=sample_sites.VIEWS, noise_source=noise.SeededNoise(3)
     )
-    privacy = sites.federation.privacy
-    config = multiview_config.MultiViewConfig(
-        4, standardize=False, privacy=privacy, **multiview_config.PRIVATE_DEFAULTS
-    )
-    held = private_view_fit.hold(sites.rows, widths, privacy, secure_sums.hold)
-    one = private_view_fit.fit(config, held, widths, noise.SeededNoise(3))
-    self._check_same(one, sites, sites.fit(4))
+    self._check_same(multiview_config.MultiViewConfig(
+        4, standardize=False, privacy=sites.federation.privacy,
+        **multiview_config.PRIVATE_DEFAULTS,
+    ), sites)
 
-  def _check_same(self, one, sites, fit):
+  def _check_same(self, config, sites):
     """Also that every site has entered what the operator says, which is all of the budget."""
+    widths = sites.federation.widths
+    held = privacy_lib.hold(sites.rows, widths, config.privacy)
+    one, fit = fits.fit(config, held, widths, noise.SeededNoise(3)), sites.fit(4)
     _same_bits(fit.centroids, one.centroids)
     self.assertEqual(fit.ledger.releases, one.ledger.releases)
     self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)

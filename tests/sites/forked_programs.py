@@ -9,7 +9,7 @@ import traceback
 
 # They define no flags, of which every program has its own.
 _IMPORTED = (
-    "cryptography.x509", "experiment_shell.tidy_report", "experiments.site_kmeans.fit",
+    "cryptography.x509", "experiment_shell.tidy_report", "experiments.cluster_tables.at_sites",
     "fl_clustering.sites.coordinator", "fl_clustering.tables.read", "pandas",
 )
 

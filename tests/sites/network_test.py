@@ -163,7 +163,7 @@ class NetworkTest(absltest.TestCase):
 
   def _fit(self, *arguments):
     return self._start(
-        "experiments.site_kmeans", "--federation=federation.json", "--kit=kits/operator",
+        "experiments.cluster_tables", "--federation=federation.json", "--kit=kits/operator",
         "--schema=schema.json", f"--num_clusters={_K}", "--seconds_to_join=600", *arguments,
     )
 
@@ -211,7 +211,7 @@ class NetworkTest(absltest.TestCase):
     new = ("federation", "--new=trial", "--output=new.json")
     keys, noise = "--sites=north.pub,south.pub,east.pub", ("--epsilon=4", "--delta=1e-6")
     tables, views = (*new, "--schema=schema.json"), (*new, keys, "--schema=views.json")
-    fit = ("site_kmeans", "--federation=federation.json", "--num_clusters=3", "--output_dir=a")
+    fit = ("cluster_tables", "--federation=federation.json", "--num_clusters=3", "--output_dir=a")
     # One after the other: only one program at a time may open a site.
     for module, *arguments, message in (
         ("site", "`new` must be given, or else `join`"),

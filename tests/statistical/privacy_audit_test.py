@@ -25,7 +25,6 @@ from dp_clustering import noise
 from dp_clustering import private_sums
 from fl_clustering.kmeans import private_fit
 from fl_clustering.points import privacy as privacy_lib
-from fl_clustering.points import secure_sums
 from tests import nightly
 
 _BUDGET = clustering_params.DifferentialPrivacyParam(epsilon=1.0, delta=0.3)
@@ -169,7 +168,7 @@ class FederationTest(absltest.TestCase):
           audited_sums.Run(neighbours, True, noise.SeededNoise(1), _BUDGET))
     (config, found), = audited
     clients = dict(enumerate(np.split(neighbours.with_added, [20, 40])))
-    held = private_fit.hold(clients, config.privacy, secure_sums.hold)
+    held = privacy_lib.hold(clients, (3,), config.privacy)
     expected = fit(config, held, noise.SeededNoise(1))
     np.testing.assert_array_equal(found.centroids, expected.centroids)
 

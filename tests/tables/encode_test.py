@@ -31,7 +31,9 @@ class NormBoundsTest(parameterized.TestCase):
         for field in fields
     ]
     table = pd.DataFrame(itertools.product(*cells), columns=[field.name for field in fields])
-    norms = np.linalg.norm(encode.private_features(table, schema), axis=1)
+    columns = {name: table[name].to_numpy() for name in table}
+    scaled = encode.public_scaling(schema)(encode.numbers(columns, schema))
+    norms = np.linalg.norm(scaled, axis=1)
     least, largest = encode.norm_bounds(schema)
     self.assertAlmostEqual(norms.max(), largest)
     self.assertAlmostEqual(norms.min(), least)
@@ -52,6 +54,24 @@ class NormBoundsTest(parameterized.TestCase):
         for field, radius in ((_FAR, 2.0), (_FAR, 3.0), (_ANY, 1e3))
     ], [0, 1, 0])
 
+  def test_norms_of_views_are_the_radii_of_their_schemas(self):
+    schemas = {"a": schema_lib.Schema((_FAR,)), "b": schema_lib.Schema((_AGE, _FAR))}
+    least = [encode.checked_radius(one, None) for one in schemas.values()]
+    self.assertEqual(encode.checked_norms(schemas, None, None), ({"view_norms": least}, []))
+    norms, warnings = encode.checked_norms(schemas, None, [1.5, 9.0])
+    self.assertEqual(norms, {"view_norms": [1.5, 9.0]})
+    self.assertLen(warnings, 1)
+
+  @parameterized.parameters(
+      (("",), None, (1.0,), "view_norms"), (("",), 0.5, None, "radius"),
+      (("a", "b"), 2.0, None, "radius"), (("a", "b"), None, (1.5,), "view_norms"),
+      (("a", "b"), None, (1.5, 0.5), "view_norms"),
+  )
+  def test_norms_that_do_not_fit_the_schemas_are_refused(self, views, radius, view_norms, name):
+    schemas = dict.fromkeys(views, schema_lib.Schema((_FAR,)))
+    with self.assertRaisesRegex(ValueError, f"`{name}` must"):
+      encode.checked_norms(schemas, radius, view_norms)
+
   def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
     schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
     np.testing.assert_allclose(encode.ranges(schema), [60, 4, 1, 1, 1, 1])
@@ -64,44 +84,41 @@ class EncodeTest(parameterized.TestCase):
       schema_lib.Field("n", "integer", minimum=0, maximum=10), schema_lib.Field("b", "boolean"),
       schema_lib.Field("y", "string"),
   ), label="y")
-  _TABLE = pd.DataFrame({
-      "y": ["10", "9", "ill"], "b": [1.0, 0.0, np.nan], "n": [0.0, 10.0, np.nan],
-      "x": [3.0, np.nan, 5.0], "c": ["u", None, "v"],
-  })
+  _COLUMNS = {
+      "y": np.array(["10", "9", "ill"]), "b": np.array([1.0, 0.0, np.nan]),
+      "n": np.array([0.0, 10.0, np.nan]), "x": np.array([3.0, np.nan, 5.0]),
+      "c": np.array(["u", None, "v"]),
+  }
   _FEATURES = np.array(
       [[3, 0, 1, 0, 1], [np.nan, np.nan, np.nan, 10, 0], [5, 1, 0, np.nan, np.nan]]
   )
 
   def test_features(self):
-    np.testing.assert_array_equal(encode.numbers(self._TABLE, self._SCHEMA), self._FEATURES)
+    np.testing.assert_array_equal(encode.numbers(self._COLUMNS, self._SCHEMA), self._FEATURES)
     self.assertLen(self._SCHEMA.feature_names, 5)
 
   def test_positions(self):
     names = ("9", "10", "ill")
-    np.testing.assert_array_equal(encode.positions(self._TABLE["y"].to_numpy(), names), [1, 0, 2])
+    np.testing.assert_array_equal(encode.positions(self._COLUMNS["y"], names), [1, 0, 2])
 
-  @parameterized.parameters(False, True)
-  def test_scaling_is_that_of_all_rows_together(self, standardize):
+  def test_scaling_is_that_of_all_rows_together(self):
     blocks = [self._FEATURES[:1], self._FEATURES[1:]]
-    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=standardize)
-    means = np.nanmean(self._FEATURES, axis=0)
+    scaling = encode.standard_scaling(lambda: blocks, self._SCHEMA)
+    means = encode.means(blocks, self._SCHEMA.feature_names)
+    np.testing.assert_allclose(means, np.nanmean(self._FEATURES, axis=0))
     filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
-    expected = filled
-    if standardize:
-      expected = (filled - means) / filled.std(axis=0)
-      expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
+    expected = (filled - means) / filled.std(axis=0)
+    expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
     np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
 
   def test_constant_features_become_zero(self):
     blocks = [np.full((7, 5), 0.1)]
-    scaling = encode.scaling_over(lambda: blocks, self._SCHEMA, standardize=True)
+    scaling = encode.standard_scaling(lambda: blocks, self._SCHEMA)
     np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
 
   def test_a_feature_without_a_value_is_named(self):
     with self.assertRaisesRegex(ValueError, "c=u"):
-      encode.scaling_over(
-          lambda: [self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA, standardize=False
-      )
+      encode.means([self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA.feature_names)
 
 
 if __name__ == "__main__":

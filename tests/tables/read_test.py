@@ -34,6 +34,10 @@ _LINE = b"1,2,true,u"
 _HEADER = b"x,n,b,c"
 
 
+def _table(path, schema, **options):
+  return pd.DataFrame(read.joined(read.blocks(path, schema, **options), schema))
+
+
 def _by_line():
   """Reads without the shortcut for files without a problem."""
   return mock.patch.object(read, "_is_plain", return_value=False)
@@ -49,7 +53,7 @@ class _ReadTest(parameterized.TestCase):
     path = os.path.join(self.folder, name)
     with open(path, "wb") as file:
       file.write(data)
-    return read.read(path, schema, **options)
+    return _table(path, schema, **options)
 
   def _text(self, *lines, header=_HEADER):
     return b"".join(line + b"\n" for line in (header, *lines))
@@ -230,7 +234,7 @@ class ParquetTest(_ReadTest):
   def _parquet(self, frame, schema=_SCHEMA, **options):
     path = os.path.join(self.folder, "a.parquet")
     frame.to_parquet(path)
-    return read.read(path, schema, **options)
+    return _table(path, schema, **options)
 
   @parameterized.parameters(np.float32, np.int8, str, object)
   def test_reads_cells_of_any_type_that_mean_the_same(self, dtype):
@@ -278,7 +282,7 @@ class ParquetTest(_ReadTest):
     frame.set_index(pd.Index([7, 8, 9], name="id")).to_parquet(path)
     self.assertEqual(read.header(path), ("x",))
     with self.assertRaises(bad_table.BadTable) as caught:
-      read.read(path, schema_lib.strict(("x", "id"), key="id"))
+      _table(path, schema_lib.strict(("x", "id"), key="id"))
     self.assertEqual((caught.exception.line, caught.exception.column), (None, "id"))
 
   def test_names_of_columns_are_in_no_row(self):
@@ -313,7 +317,7 @@ class ParquetTest(_ReadTest):
     parquet.write_table(pa.table({"x": typed(numbers), "k": typed(texts)}), path)
     schema = schema_lib.strict(("x", "k"), label="k")
     frame = parquet.read_table(path).to_pandas()
-    for table in (read.read(path, schema), read.from_frame(frame, schema)):
+    for table in (_table(path, schema), pd.DataFrame(read.from_frame(frame, schema))):
       self.assertEqual(table.to_numpy().tolist(), [[1.5, "abc"], [-2.0, "d\u00e9"]])
     self.assertEqual(read.texts(path, ",", ("k",))["k"].tolist(), texts)
 
@@ -334,15 +338,15 @@ class ParquetTest(_ReadTest):
         for kind, label in (("number", None), ("string", "k"))
     )
     for read_it in (
-        lambda: read.read(path, number), lambda: read.read(path, text),
+        lambda: _table(path, number), lambda: _table(path, text),
         lambda: read.from_frame(frame, number), lambda: read.from_frame(frame, text),
-        lambda: read.read(path, text, private=True), lambda: read.texts(path, ",", ("x", "k")),
+        lambda: _table(path, text, private=True), lambda: read.texts(path, ",", ("x", "k")),
     ):
       with self.assertRaises(bad_table.BadTable) as caught:
         read_it()
       self.assertEqual((caught.exception.line, caught.exception.column), (None, "k"))
       self.assertNotIn("\n", str(caught.exception))
-    self.assertEqual(read.read(path, schema_lib.strict(("x",)))["x"].tolist(), [1, 2])
+    self.assertEqual(_table(path, schema_lib.strict(("x",)))["x"].tolist(), [1, 2])
     self.assertEqual(read.texts(path, ",", ("x",))["x"].tolist(), ["1", "2"])
 
   @parameterized.parameters([[[1.0, 2.0]]], [{"x": [1.0]}], [pd.Series([1.0], name="x")])
@@ -357,7 +361,7 @@ class ParquetTest(_ReadTest):
       file.seek(10)
       file.write(b"\xff" * 60)
     schema = schema_lib.strict(("x",))
-    for read_it in (lambda: read.read(path, schema), lambda: read.texts(path, ",", ("x",))):
+    for read_it in (lambda: _table(path, schema), lambda: read.texts(path, ",", ("x",))):
       with self.assertRaises(bad_table.BadTable) as caught:
         read_it()
       self.assertIsNone(caught.exception.line)
@@ -376,7 +380,7 @@ class NpzTest(_ReadTest):
     names = read.header(path)
     if schema is None:
       schema = schema_lib.strict(names, label="y" if "y" in names else None)
-    return read.read(path, schema, private=private)
+    return _table(path, schema, private=private)
 
   @parameterized.product(
       dtype=("float16", "float32", "float64", ">f4", "int8", "uint8", "uint64", ">i4", "bool"),
@@ -388,7 +392,7 @@ class NpzTest(_ReadTest):
     path = os.path.join(self.folder, "a.parquet")
     frame = pd.DataFrame(x.astype(float), columns=["x0", "x1"]).assign(y=labels)
     frame.to_parquet(path)
-    expected = read.read(path, schema_lib.strict(("x0", "x1", "y"), label="y"))
+    expected = _table(path, schema_lib.strict(("x0", "x1", "y"), label="y"))
     pd.testing.assert_frame_equal(found, expected)
     of_both = [read.texts(f"{self.folder}/{name}", ",", ("y",)) for name in ("a.npz", "a.parquet")]
     pd.testing.assert_frame_equal(*of_both)
@@ -610,10 +614,10 @@ class PrivateTest(_ReadTest):
     path = os.path.join(self.folder, "a.parquet")
     frame = pd.DataFrame({"x": cells, "n": cells, "b": cells, "c": ["u"] * 3})
     frame.to_parquet(path)
-    table = read.read(path, _SCHEMA, private=True)
+    table = _table(path, _SCHEMA, private=True)
     self.assertEqual(list(table.iloc[0]), [1, 1, 1, "u"])
     frame.assign(x=[1.0, np.inf, 1e300], n=1, b=True).to_parquet(path)
-    table = read.read(path, _SCHEMA, private=True)  # As of texts.
+    table = _table(path, _SCHEMA, private=True)  # As of texts.
     np.testing.assert_array_equal(table["x"], [1, np.nan, schema_lib.LARGEST])
 
   @parameterized.parameters(
@@ -627,11 +631,11 @@ class PrivateTest(_ReadTest):
     schema = schema_lib.Schema(
         (schema_lib.Field("x"), schema_lib.Field("k", "string")), label="k"
     )
-    table = read.read(path, schema, private=True)
+    table = _table(path, schema, private=True)
     self.assertEqual(list(table["x"]), [1, 2])
     self.assertEqual(list(table["k"].isna()), [not column[0].is_valid, True])
     with self.assertRaises(bad_table.BadTable) as caught:
-      read.read(path, dataclasses.replace(schema, is_later=True))
+      _table(path, dataclasses.replace(schema, is_later=True))
     self.assertEqual((caught.exception.line, caught.exception.column), (2, "k"))
     with self.assertRaises(bad_table.BadTable):
       read.texts(path, ",", ("k",))

@@ -90,6 +90,15 @@ class FilesTest(parameterized.TestCase):
     now = self._load().row_digests
     self.assertEqual([name for name in now if before[name] != now[name]], ["c1"])
 
+  def test_every_file_is_read_once(self):
+    with mock.patch.object(read, "_opened", wraps=read._opened) as opened:
+      self.assertEqual(files.num_clients(self.folder, self._schema), 5)
+      self.assertLen(self._load(num_new_clients=1).row_digests, 5)
+    self.assertCountEqual(
+        [os.path.basename(call.args[0]) for call in opened.call_args_list],
+        [f"{name}.csv" for name in self.frames],
+    )
+
   def test_images(self):
     folder, rng, images = self.create_tempdir().full_path, np.random.default_rng(0), {}
     for name in "ab":

@@ -65,7 +65,7 @@ _JOINED_TESTS = {
     ],
     "of_contracts": ["tests.contracts"],
     "of_engine": ["tests.engine", "tests.engine.tff", "tests.tasks"],
-    "of_fits": ["tests.kmeans", "tests.multiview"],
+    "of_fits": ["tests.experiments.cluster_tables", "tests.kmeans", "tests.multiview"],
     "of_methods": ["tests.methods", "tests.private_clusters"],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],
     "of_points": ["tests.experiments.federated_kmeans", "tests.points"],

@@ -14,8 +14,9 @@ from dp_clustering import noise
 from fl_clustering import kmeans
 from fl_clustering import runtime
 from fl_clustering.engine.tff import point_files
-from fl_clustering.kmeans import estimator
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import sums_fit
+from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
 
 # What TFF can do between the clients and the server that adds nothing up and tells nothing.
@@ -74,7 +75,7 @@ class WholeFitTest(parameterized.TestCase):
 
     def fit(hold):
       with mock.patch.object(noise, "SecureNoise", lambda: noise.SeededNoise(7)):
-        return estimator.fit(config, estimator.hold(clients, privacy, hold))
+        return sums_fit.fit(config, privacy_lib.hold(clients, (2,), privacy, hold))
 
     point_files.build_question_round.cache_clear()  # What other tests made is not noted.
     folder = self.create_tempdir().full_path

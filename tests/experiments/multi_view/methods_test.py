@@ -28,9 +28,6 @@ def _problem(shares=None):
 
 class MethodsTest(absltest.TestCase):
 
-  def test_without_labels_there_is_no_score(self):
-    self.assertEqual(methods.score(None, np.zeros(3, int)), {})
-
   def test_a_fit_has_scores_and_details(self):
     found = methods.multiview(_problem(), "mvkm")
     self.assertEqual(found.numbers["ari"], 1.0)
@@ -70,11 +67,6 @@ class CellsTest(absltest.TestCase):
       self.assertEqual(methods_of(method), [("IID", "all"), ("Dirichlet", "all")])
     self.assertLen(found, 2 * (2 + 2 + 4 * 2))
     self.assertEqual([*found[0]], ["dataset", "partition", "seed", "method", "view"])
-
-  def test_methods_that_need_classes_are_left_out_without(self):
-    config = config_lib.MultiViewStudyConfig(datasets=("digits",), num_seeds=1)
-    found = comparison.cells(config, {"sample": sample_run.data(labelled=False)})
-    self.assertEqual({cell["method"] for cell in found}, set(methods.RULES))
 
   def test_partitions_share_out_every_point_once_and_follow_the_seed(self):
     config = config_lib.MultiViewStudyConfig(num_clients=3)

@@ -18,15 +18,15 @@ ARI = {
 }
 
 
-def data(labelled=True, name="sample"):
+def data(name="sample"):
   """Returns twelve points of three classes in two views."""
   views = {view: np.eye(12)[:, : 2 + i] for i, view in enumerate(VIEWS)}
   return data_lib.MultiViewData(
-      name, "twelve made-up points", views, np.arange(12) % 3 if labelled else None, 3
+      name, "twelve made-up points", views, np.arange(12) % 3, 3
   )
 
 
-def _outcome(cell, ari, labelled):
+def _outcome(cell, ari):
   # Differences of methods vary over the seeds, too.
   method, place = cell["method"], cell["seed"] % 3
   score = ari[cell["view"] if method == "single_view" else method] + 0.01 * (place - 1) * (
@@ -34,20 +34,18 @@ def _outcome(cell, ari, labelled):
   )
   if (method, cell["partition"]) == ("local_only", "IID"):
     score += 0.2
-  numbers = {"nmi": score + 0.1, "ari": score} if labelled else {}
+  numbers = {"nmi": score + 0.1, "ari": score}
   if method not in ("central_equal", *methods.RULES):
     return methods.Outcome(numbers)
   return methods.Outcome(
       {**numbers, "rounds": 3 + place, "objective": 1.5},
       (4.0, 2.0, 1.5, 1.5),
       dict(zip(VIEWS, (0.2, 0.8) if method == "mvkm" else (0.5, 0.5))),
-      np.array([[0, 4 - place, place], [1, 0, 3], [3, 1, 0]]) if labelled else np.zeros((0, 0)),
+      np.array([[0, 4 - place, place], [1, 0, 3], [3, 1, 0]]),
   )
 
 
-def write(
-    folder, ari=None, labelled=True, classes=None, num_seeds=3, names=("sample",), **settings
-):
+def write(folder, ari=None, num_seeds=3, names=("sample",), **settings):
   """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`.
 
   Args:
@@ -56,15 +54,13 @@ def write(
     **settings: Other fields of the `MultiViewStudyConfig` than the default.
   """
   config = config_lib.MultiViewStudyConfig(num_seeds=num_seeds, **settings)
-  datasets = {name: data(labelled, name) for name in names}
+  datasets = {name: data(name) for name in names}
   tables = {}
   for cell in comparison.cells(config, datasets):
-    outcome = _outcome(cell, {**ARI, **(ari or {})}, labelled)
+    outcome = _outcome(cell, {**ARI, **(ari or {})})
     for table, rows in comparison.tidy_rows(outcome).items():
       tables.setdefault(table, []).extend({**cell, **row} for row in rows)
   described = data_lib.describe(datasets.values())
-  for one in described["datasets"].values():
-    one["classes"] = classes
   keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
   return run_folder.written(folder, {
       "experiment": "multi_view", "config": config.to_json(), "inputs": described,

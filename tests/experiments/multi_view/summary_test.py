@@ -63,7 +63,6 @@ class SummaryTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("both", {"ari": {"equal": 0.55}}, [5, 3, 0, 2]),
       ("two_seeds", {"num_seeds": 2}, [5, 0, 5, 0]),
-      ("no_classes", {"labelled": False}, []),
       ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
   )
   def test_headline(self, changes, counts):
@@ -91,12 +90,11 @@ class SummaryTest(parameterized.TestCase):
       np.testing.assert_allclose(fit["excess"], [5 / 3, 1 / 3])
 
   def test_clusters_are_in_the_order_of_the_diagonal(self):
-    for classes, names in ((None, ["0", "1", "2"]), (["a", "b", "c"], ["a", "b", "c"])):
-      rows = self._frames(classes=classes)["confusion"]
-      own = rows[rows["panel"] == "sample\nequal weights"]
-      self.assertEqual(list(own["class"].unique()), names)
-      self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
-      self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
+    rows = self._frames()["confusion"]
+    own = rows[rows["panel"] == "sample\nequal weights"]
+    self.assertEqual(list(own["class"].unique()), ["0", "1", "2"])
+    self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
+    self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
 
   def test_fields_of_the_confusion_are_percent_of_a_class(self):
     rows = self._frames()["confusion"]
@@ -109,7 +107,6 @@ class SummaryTest(parameterized.TestCase):
 
   @parameterized.named_parameters(
       ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
-      ("no_classes", {"labelled": False}, ["objectives.png", "weights.png"]),
       ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
   )
   def test_report_is_drawn_with_all_figures_or_none(self, changes, figures):

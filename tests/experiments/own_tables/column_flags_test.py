@@ -11,7 +11,8 @@ from absl.testing import parameterized
 import numpy as np
 
 from experiments.own_tables import column_flags
-from fl_clustering.tables import clients
+from fl_clustering.tables import folder
+from fl_clustering.tables import schema as schema_lib
 
 
 class ColumnFlagsTest(parameterized.TestCase):
@@ -33,7 +34,7 @@ class ColumnFlagsTest(parameterized.TestCase):
     flags.FLAGS(["program", *arguments])
     schema = column_flags.schema(self.folder)
     with column_flags.naming_draft(self.folder):
-      return clients.open_folder(self.folder, schema)
+      return folder.open_folder(self.folder, {schema_lib.NO_VIEW: schema})
 
   def _refusal(self, *arguments):
     with self.assertRaises(ValueError) as caught:
@@ -44,7 +45,7 @@ class ColumnFlagsTest(parameterized.TestCase):
   def test_a_name_with_a_comma_in_quotes(self):
     self._write(a='"weight, kg","the ""x""",age\n5,u,40\n')
     excluded = '--exclude="weight, kg","the ""x"""'
-    self.assertEqual(list(self._open(excluded)["a"]), ["age"])
+    self.assertEqual(self._open(excluded).schemas[schema_lib.NO_VIEW].feature_names, ("age",))
     self._write(a='"weight, kg","the ""x""",age\n5,u,old\n')
     self.assertIn(excluded, shlex.split(self._refusal(excluded)))
 

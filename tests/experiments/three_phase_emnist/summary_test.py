@@ -12,7 +12,7 @@ from clustering_basics import intervals
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
-from experiments.own_tables import cluster_profiles
+from experiments.cluster_tables import cluster_profiles
 from experiments.study import summary as study_summary
 from experiments.three_phase_emnist import experiment
 from experiments.three_phase_emnist import figures

@@ -1,4 +1,4 @@
-"""Tests for experiments.site_kmeans.fit, with sites of this process in the place of the network."""
+"""Tests for experiments.cluster_tables.at_sites, with sites of this process and no network."""
 
 import contextlib
 import os
@@ -14,18 +14,19 @@ import pandas as pd
 
 from experiment_shell import finished_run
 from experiment_shell import launch
-from experiment_shell import program
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiment_shell import tidy_tables
-from experiments.site_kmeans import __main__ as site_kmeans
-from experiments.site_kmeans import fit as fit_lib
+from experiments.cluster_tables import __main__ as cluster_tables
+from experiments.cluster_tables import config as config_lib
+from experiments.cluster_tables import experiment
 from fl_clustering import load_model
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans
 from fl_clustering.sites import coordinator
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
+from fl_clustering.tables import views
 from tests.experiment_shell import in_process
 from tests.sites import sample_sites
 
@@ -61,6 +62,8 @@ def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0):
 def _fit(sites, exchange=None, resume=False, **settings):
   """Runs the experiment; returns the finished run."""
   folder = sites.folder
+  schemas = views.load(os.path.join(folder, "schema.json"))
+  config = config_lib.Config(schemas, at_sites=True, **{"num_clusters": 4, **settings})
   kit = os.path.join(folder, "kit")
   os.makedirs(kit, exist_ok=True)
 
@@ -74,15 +77,14 @@ def _fit(sites, exchange=None, resume=False, **settings):
   try:
     with mock.patch.object(nvflare_kit, "check_operator"):
       tidy_experiment.run(
-          fit_lib.EXPERIMENT, fit_lib.Config(**{"num_clusters": 4, **settings}),
-          os.path.join(folder, "out"), resume=resume,
-          federation=os.path.join(folder, "federation.json"),
-          schema=os.path.join(folder, "schema.json"), kit=kit, seconds=1.0, seconds_to_join=1.0,
+          experiment.EXPERIMENT, config, os.path.join(folder, "out"), resume=resume,
+          federation=os.path.join(folder, "federation.json"), kit=kit, seconds=1.0,
+          seconds_to_join=1.0,
       )
   finally:
     del sys.modules[_OPERATOR]
   finished = finished_run.FinishedRun(os.path.join(folder, "out"))
-  tidy_report.report(fit_lib.EXPERIMENT, finished)
+  tidy_report.report(experiment.EXPERIMENT, finished)
   return finished
 
 
@@ -105,7 +107,7 @@ class FitTest(parameterized.TestCase):
     folder = self.create_tempdir().full_path
     sites = _sites(folder, privacy, num_sites, widths, num_levels)
     finished = _fit(sites, **settings)
-    text = tidy_report.text(fit_lib.EXPERIMENT, finished)
+    text = tidy_report.text(experiment.EXPERIMENT, finished)
     return sites, finished, load_model.load_model(finished.path), text
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
@@ -214,10 +216,19 @@ class FitTest(parameterized.TestCase):
       (coordinator.CarrierFailed, launch.RunFailed),
   )
   def test_what_ends_a_fit_is_one_line(self, raised, expected):
-    self.enter_context(mock.patch.object(program, "main", side_effect=raised("north: why")))
-    paths = (f"--{name}={name}" for name in ("federation", "kit", "schema"))
+    sites = _sites(self.create_tempdir().full_path, None)
     with self.assertRaisesRegex(expected, "north"):
-      in_process.run_main(site_kmeans.main, *paths, "--num_clusters=4")
+      _fit(sites, mock.Mock(side_effect=raised("north: why")))
+
+  @parameterized.parameters(
+      ("data_dir",), ("data_dir", "--data_dir=a", "--federation=b"),
+      ("kit", "--data_dir=a", "--kit=b"), ("seconds", "--data_dir=a", "--seconds=9"),
+      ("row_key", "--federation=a", "--row_key=b"), ("schema", "--federation=a", "--kit=b"),
+      ("kit", "--federation=a", "--schema=b"),
+  )
+  def test_flags_that_do_not_go_together_are_bad_input(self, name, *arguments):
+    with self.assertRaisesRegex(launch.InputError, f"^`{name}` must"):
+      in_process.run_main(cluster_tables.main, *arguments)
 
 
 if __name__ == "__main__":

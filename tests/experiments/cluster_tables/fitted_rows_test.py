@@ -7,10 +7,11 @@ from absl.testing import parameterized
 import numpy as np
 import pandas as pd
 
-from experiments.own_tables import fitted_rows
+from experiments.cluster_tables import fitted_rows
 
 # Rows of two columns, and their clusters; the model has a third one, without rows.
 _FEATURES = {"a": np.array([[1.0, 2.0], [3.0, 6.0]]), "b": np.zeros((0, 2)), "c": np.ones((1, 2))}
+_LABELS = {"a": ["ill", "well"], "b": [], "c": ["ill"]}
 _CLUSTERS = {"a": [1, 1], "b": [], "c": [0]}
 
 
@@ -19,7 +20,9 @@ class _Model:
 
   centroids = np.array([[5.0, 5.0], [6.0, 6.0], [7.0, 7.0]])
   noise = None
-  tables = types.SimpleNamespace(feature_names=("u", "v"), features=lambda table: table)
+
+  def __init__(self, has_views):
+    self.tables = types.SimpleNamespace(feature_names=("u", "v"), has_views=has_views)
 
   def predict_tables(self, clients):
     for client_id in clients:
@@ -38,8 +41,12 @@ class FittedRowsTest(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
 
-  def _write(self, **options):
-    fitted_rows.write(self.folder, _Model(), _FEATURES, **options)
+  def _write(self, has_views=False, has_labels=True):
+    fitted_rows.write(self.folder, _Model(has_views), {
+        client_id: types.SimpleNamespace(
+            features=features, labels=np.array(_LABELS[client_id]) if has_labels else None
+        ) for client_id, features in _FEATURES.items()
+    })
 
   def _rows(self, name):
     with open(os.path.join(self.folder, name), encoding="utf-8", newline="") as file:
@@ -57,13 +64,17 @@ class FittedRowsTest(parameterized.TestCase):
     self.assertEqual(table.to_numpy().tolist(), [[0, 2, 0], [0, 0, 0], [1, 0, 0]])
     self.assertIn(["1", "2", "v", "4.0", "2.0"], [row[:5] for row in self._rows("profiles.csv")])
     self.assertTrue(os.path.isdir(os.path.join(self.folder, "model")))
+    classes = pd.read_csv(os.path.join(self.folder, "classes.csv"))
+    self.assertEqual(classes["class"].unique().tolist(), ["ill", "well"])
+    self.assertEqual(classes["rows"].tolist(), [1, 1, 0, 0, 1, 0])
 
   @parameterized.parameters(
-      (False, [["0", "1", "5.0", "5.0"], ["1", "2", "6.0", "6.0"]]),
-      (True, [["0", "1", "1.0", "1.0"], ["1", "2", "2.0", "4.0"]]),
+      (True, [["0", "1", "5.0", "5.0"], ["1", "2", "6.0", "6.0"]]),
+      (False, [["0", "1", "1.0", "1.0"], ["1", "2", "2.0", "4.0"]]),
   )
-  def test_centroids_may_be_means_but_of_empty_clusters(self, with_means, expected):
-    self._write(with_means=with_means)
+  def test_centroids_are_means_but_of_views_and_of_empty_clusters(self, has_views, expected):
+    self._write(has_views, has_labels=False)
+    self.assertFalse(os.path.exists(os.path.join(self.folder, "classes.csv")))
 
     self.assertEqual(self._rows("centroids.csv"), [
         ["cluster", "num_points", "u", "v"], *expected, ["2", "0", "7.0", "7.0"],

@@ -1,11 +1,11 @@
-"""Tests for experiments.own_tables.cluster_profiles."""
+"""Tests for experiments.cluster_tables.cluster_profiles."""
 
 from absl.testing import absltest
 import numpy as np
 import pandas as pd
 
 from experiment_shell import figure_style
-from experiments.own_tables import cluster_profiles
+from experiments.cluster_tables import cluster_profiles
 
 
 def _draw(rows):

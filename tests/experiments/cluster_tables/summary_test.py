@@ -1,13 +1,9 @@
-import dataclasses
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
-from experiments.federated_kmeans import config
-from experiments.federated_kmeans import own_rows
-from experiments.federated_kmeans import own_summary
-from fl_clustering.kmeans import kmeans_config
+from experiments.cluster_tables import config
+from experiments.cluster_tables import summary
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
 
@@ -48,11 +44,11 @@ def _exact(scores, num_rows=(4, 2), different=9, inertia=5.0, numbers=(), **sett
   ]
   tidy = {"results": measured, "cluster_sizes": sizes, "profiles": profiles}
   document = {
-      "config": config.OwnDataConfig(_MIXED, **settings).to_json(),
+      "config": config.Config({schema_lib.NO_VIEW: _MIXED}, **settings).to_json(),
       "inputs": {"rows": dict(zip(("<north>", "south"), num_rows))},
-      "about": {"missing": {"x": 3}},
+      "about": {"missing": {"x": 3}, "is_private": False},
   }
-  return own_summary.summarise({name: pd.DataFrame(rows) for name, rows in tidy.items()}, document)
+  return summary.summarise({name: pd.DataFrame(rows) for name, rows in tidy.items()}, document)
 
 
 class ExactTest(parameterized.TestCase):
@@ -69,7 +65,7 @@ class ExactTest(parameterized.TestCase):
     (row,) = _exact(scores, num_rows)["headline"].to_dict("records")
 
     self.assertEqual(row, {"verdict": verdict, "clusters": max(scores, key=scores.get)})
-    self.assertIn(f"Clusters: {row['clusters']},", own_summary.HEADLINES[verdict].format(**row))
+    self.assertIn(f"Clusters: {row['clusters']},", summary.HEADLINES[verdict].format(**row))
 
   @parameterized.named_parameters(
       # Three rows at 0 and three at 2: a variance of one.  Each level's is a quarter.
@@ -99,7 +95,7 @@ class ExactTest(parameterized.TestCase):
     frames = _exact(scores, (4, 40), different=4, inertia=inertia)
     (row,) = frames["headline"].to_dict("records")
     self.assertEqual((row["verdict"], row["clusters"]), (verdict, clusters))
-    self.assertIn(f"Clusters: {clusters}", own_summary.HEADLINES[verdict].format(**row))
+    self.assertIn(f"Clusters: {clusters}", summary.HEADLINES[verdict].format(**row))
     self.assertEqual(frames["fit"]["clusters"].tolist(), [clusters])
     self.assertNotIn("nearly the best", list(frames["selection"].get("verdict", ())))
 
@@ -122,12 +118,14 @@ class PrivateTest(absltest.TestCase):
     rows = [[0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0]]
     names = ["cluster", "noisy_count", "count_sd", "cluster", "b", "noise_sd of cluster", "of b"]
     centroids = pd.DataFrame(rows, columns=names).astype(str)
-    empty = {name: pd.DataFrame() for name in own_rows.EXPERIMENT.tidy}
-    return own_summary.summarise(
-        {**empty, "centroids": centroids,
+    results = pd.DataFrame([{"num_clusters": 2, "metric": "rounds", "value": 6.0}])
+    return summary.summarise(
+        {"results": results, "rounds": pd.DataFrame(), "centroids": centroids,
          "guarantee": pd.DataFrame(stated.items(), columns=["name", "value"])},
-        {"config": config.OwnDataConfig(_SCHEMA, 2, radius=1.0, **settings).to_json(),
-         "inputs": {"clients": {"<north>": 0, "south": 1}}},
+        {"config": config.Config(
+             {schema_lib.NO_VIEW: _SCHEMA}, num_clusters=2, radius=1.0, **settings
+         ).to_json(),
+         "inputs": {"clients": {"<north>": 0, "south": 1}}, "about": {"is_private": True}},
     )
 
   def test_nothing_exact_is_shown(self):
@@ -140,7 +138,7 @@ class PrivateTest(absltest.TestCase):
         ["b", "unknown", "50 ± 3"],
     ])
     (row,) = frames["headline"].to_dict("records")
-    self.assertIn("2, (0.5, 1e-05)-", own_summary.HEADLINES[row["verdict"]].format(**row))
+    self.assertIn("2, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
 
   def test_a_budget_that_protects_little_is_warned_of(self):
     for settings, name in (
@@ -151,78 +149,10 @@ class PrivateTest(absltest.TestCase):
       self.assertIn(f"`{name}`", text)
 
 
-_PRIVATE = {"num_clusters": 4, "epsilon": 1.0, "delta": 1e-6, "radius": 3.0}
-_SCHEMA = schema_lib.Schema((
-    schema_lib.Field("x", minimum=0, maximum=9), schema_lib.Field("who", "string"),
-), key="who")
-
-
-def _own(**settings):
-  return config.OwnDataConfig(**{"schema": _SCHEMA, **settings})
-
-
-class OwnDataConfigTest(parameterized.TestCase):
-
-  def test_settings_reach_the_algorithm(self):
-    self.assertEqual(_own().candidates, tuple(range(2, 11)))
-    self.assertEqual(_own(k_range=(3, 4)).candidates, (3, 4))
-    self.assertEqual(_own(num_clusters=7).candidates, (7,))
-    self.assertEqual(_own(num_clusters=3).kmeans(3), kmeans_config.KMeansConfig(3))
-    settings = {"algorithm": "fkm", "n_init": 3, "min_count": 4, "standardize": True, "seed": 5}
-    self.assertEqual(
-        _own(**settings, schema=_MIXED).kmeans(6),
-        kmeans_config.KMeansConfig(
-            6, kmeans_config.Fkm(n_init=3, min_count=4), standardize=True, field_widths=(1, 1, 2),
-            seed=5,
-        ),
-    )
-
-  @parameterized.parameters(
-      ({}, privacy.PointPrivacy(1.0, 1e-6, 3.0)),
-      ({"trust": "none"}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none")),
-      ({"max_points": 9}, privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9)),
-      ({"trust": "none", "min_clients": 4}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none", 4)),
-      ({"max_points": 9, "trust": "none", "min_clients": 4},
-       privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none", 4)),
-  )
-  def test_privacy_reaches_the_algorithm(self, settings, expected):
-    self.assertEqual(_own(**_PRIVATE, **settings).kmeans(4).privacy, expected)
-
-  def test_a_private_run_does_not_tell_that_there_are_few_points(self):
-    _own(**_PRIVATE).check_enough_points(0)
-    with self.assertRaisesRegex(ValueError, "`num_clusters`"):
-      _own(num_clusters=4).check_enough_points(0)
-
-  @parameterized.parameters(
-      ("k_range", {"num_clusters": 3, "k_range": (2, 4)}), ("k_range", {"k_range": (1, 4)}),
-      ("k_range", {"k_range": (5, 4)}), ("num_clusters", {"num_clusters": 0}),
-      ("min_count", {"algorithm": "fkm", "min_count": 1}),  # Raw rows.
-      ("min_count", {"algorithm": "lloyd", "min_count": 3}), ("min_count", {"min_count": 2}),
-      ("n_init", {"n_init": 3}),
-      *((name, {name: value}) for name, value in {
-          "radius": 3.0, "trust": "none", "delta": 1e-6, "max_points": 5, "min_clients": 5,
-      }.items()),
-      ("min_clients", {**_PRIVATE, "min_clients": 5}),
-      ("min_clients", {**_PRIVATE, "trust": "none", "min_clients": 0}),
-      *((name, {**_PRIVATE, name: None}) for name in ("delta", "num_clusters")),
-      ("k_range", {**_PRIVATE, "num_clusters": None, "k_range": (2, 4)}),
-      ("standardize", {**_PRIVATE, "standardize": True}),
-      ("epsilon", {**_PRIVATE, "algorithm": "fkm"}), ("n_init", {**_PRIVATE, "n_init": 2}),
-      ("epsilon", {**_PRIVATE, "epsilon": -1.0}), ("epsilon", {**_PRIVATE, "epsilon": 0.0}),
-      ("delta", {**_PRIVATE, "delta": 1.0}), ("max_points", {**_PRIVATE, "max_points": 0}),
-      (r"fields\[z\]", {**_PRIVATE, "schema": schema_lib.strict(("z",))}),
-      # Rows that say which clients there are.
-      ("client", {**_PRIVATE, "schema": dataclasses.replace(_SCHEMA, key=None, client="who")}),
-  )
-  def test_refuses(self, name, settings):
-    with self.assertRaisesRegex(ValueError, f"^`{name}`"):
-      _own(**settings)
-
-
 class LeavesTest(absltest.TestCase):
 
   def test_every_trust_has_a_text(self):
-    self.assertCountEqual(own_summary.TRUST, privacy.TRUST)
+    self.assertCountEqual(summary.TRUST, privacy.TRUST)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from experiments.federated_kmeans import __main__ as federated_kmeans
+from experiments.cluster_tables import __main__ as cluster_tables
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tables import views
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
-_TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS = (
-    "text", "semicolon", "gzip", "parquet", "parquet views"
+_TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS, _VIEWS = (
+    "text", "semicolon", "gzip", "parquet", "parquet views", "views"
 )
 _ROWS = {"north": (b"1,2", b"3,4", b"5,6.5", b"3,4"), "south": (), "west": (b"-1,0", b"2,2")}
 _NO_ROWS = {client: () for client in _ROWS}
@@ -41,6 +42,7 @@ _BY_DAY = (
     (_PARQUET, "only", b"tall,NaN"),
     (_PARQUET_VIEWS, "first", b"tall,NaN"),
     (_GZIP, "last", b'\xff,"'),
+    (_VIEWS, "last", b'"1,tall'),
 )
 _ALL = {
     (_TEXT, "first"): (b",", b"x,y", b"1;2", b"\xef\xbb\xbf1,2", b'1,"2', b""),
@@ -67,20 +69,22 @@ _ALL = {
     (_GZIP, "only"): (b"7,8",),
     (_GZIP, "alone"): (b"1",),
     (_GZIP, "last"): (b"1,2,3",),
+    (_VIEWS, "last"): (b"9000,-9000", b"3"),
+    (_VIEWS, "alone"): (b"1,2",),
 }
 _NEIGHBOURS = (
     *_BY_DAY, *((kind, place, row) for (kind, place), rows in _ALL.items() for row in rows)
 )
 
 
-def _schema(kind):
-  return schema_lib.Schema(
-      (
-          schema_lib.Field("x", minimum=-9, maximum=9),
-          schema_lib.Field("y", minimum=-9, maximum=9),
-      ),
+def _schemas(kind):
+  fields = {name: schema_lib.Field(name, minimum=-9, maximum=9) for name in "xy"}
+  if kind == _VIEWS:
+    return {name: schema_lib.Schema((field,)) for name, field in fields.items()}
+  return {schema_lib.NO_VIEW: schema_lib.Schema(
+      tuple(fields.values()),
       delimiter=";" if kind == _SEMICOLON else ",", decimal="," if kind == _SEMICOLON else ".",
-  )
+  )}
 
 
 def _write_table(path, kind, rows):
@@ -90,6 +94,12 @@ def _write_table(path, kind, rows):
     type_ = pa.string_view() if kind == _PARQUET_VIEWS else pa.string()
     table = pa.table(columns, pa.schema([("x", type_), ("y", type_)]))
     parquet.write_table(table, f"{path}.parquet")
+    return
+  if kind == _VIEWS:
+    os.mkdir(path)
+    for name, *cells in zip("xy", *(row.partition(b",")[::2] for row in rows)):
+      with open(os.path.join(path, f"{name}.csv"), "wb") as file:
+        file.writelines(cell + b"\n" for cell in (name.encode(), *cells))
     return
   if kind == _SEMICOLON:
     rows = [row.replace(b",", b";").replace(b".", b",") for row in rows]
@@ -124,7 +134,7 @@ class NeighboursTest(parameterized.TestCase):
     """Returns all that a run leaves but the centers, with a row more at a place."""
     # The same paths in all runs: they are printed.
     data, out, schema = (os.path.join(cls.base, name) for name in ("data", "out", "schema.json"))
-    _schema(kind).write(schema)
+    views.write(_schemas(kind), schema)
     for folder in (data, out):
       shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(data)
@@ -136,7 +146,7 @@ class NeighboursTest(parameterized.TestCase):
     for client, rows in tables.items():
       _write_table(os.path.join(data, client), kind, rows)
     code, printed, errors = in_process.run_program(
-        federated_kmeans.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
+        cluster_tables.main, f"--data_dir={data}", f"--output_dir={out}", "--num_clusters=2",
         "--epsilon=1", "--delta=1e-5", f"--schema={schema}",
     )
     printed = re.sub("(?s)\ncolumn .*\nreport: ", "", printed)  # The centers.
