@@ -11,7 +11,7 @@ from fl_clustering.tables import encode
 from fl_clustering.tables import schema as schema_lib
 
 # What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
-FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
+FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse")
 REAL_DATASETS = ("digits", "emnist")
 _DEFAULT_RANGE = (2, 10)
 _NEEDED_WITH_EPSILON = ("delta", "num_clusters")
@@ -26,7 +26,7 @@ class PaperConfig(options.Settings):
       str,
       "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` "
       "and `real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
-      "document, `privacy` is what privacy costs.",
+      "document.",
       FIGURES, several=True, values=FIGURES, default_text="all",
   )
   dataset: str = options.option(
