@@ -10,8 +10,6 @@ from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 
-FRESH = "fresh"
-WARM = "warm"
 # Of `Sums`, without `privacy`.
 MOST_ROUNDS = 30
 _LEAST_ROUNDS = 6
@@ -42,12 +40,9 @@ _CHECKS: Mapping[str, Callable[[Any], None]] = {
     "tol": lambda value: validate.not_negative(tol=value),
     "min_count": lambda value: validate.integer(minimum=2, min_count=value),
     "fkm_rounds": lambda value: validate.integer(minimum=1, fkm_rounds=value),
-    "server_init": lambda value: validate.one_of((FRESH, WARM), server_init=value),
-    "local_iterations": lambda value: validate.integer(minimum=1, local_iterations=value),
     "local_clusters": lambda value: validate.integer(minimum=1, local_clusters=value),
     "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
     "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
-    "shuffle": lambda value: validate.boolean(shuffle=value),
 }
 
 
@@ -59,8 +54,6 @@ class Algorithm:
     n_init: Number of restarts; the one with the lowest inertia is taken.
     num_rounds: The most rounds.
     min_count: The least number of points whose mean leaves a client, at least 2.
-    lloyd_rounds: The most rounds of Lloyd to add at the end, by sums.  They end early when
-      nothing improves.
   """
 
   name = ""
@@ -108,8 +101,6 @@ class FkmLloyd(Algorithm):
     num_rounds: The most rounds of Lloyd.
     tol: A restart ends when a round of Lloyd lowers its inertia by no more than this share.
     fkm_rounds: The number of rounds of FKM before.
-    server_init: As in `Fkm`.
-    local_iterations: As in `Fkm`.
   """
 
   name = "fkm_lloyd"
@@ -125,8 +116,6 @@ class FkmLloyd(Algorithm):
   tol: float = 1e-5
   min_count: int = 2
   fkm_rounds: int = 3
-  server_init: str = FRESH
-  local_iterations: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,13 +139,7 @@ class Lloyd(Algorithm):
 
 @dataclasses.dataclass(frozen=True)
 class Fkm(Algorithm):
-  """Garst and Reinders, Federated K-Means Clustering.
-
-  Attributes:
-    server_init: Where the server's k-means of the clients' means starts in every round; "fresh"
-      from new seeds, "warm" from the last global centroids.
-    local_iterations: Lloyd steps of a client in every round but the first.
-  """
+  """Garst and Reinders, Federated K-Means Clustering."""
 
   name = "fkm"
   leaves = (
@@ -166,9 +149,6 @@ class Fkm(Algorithm):
   n_init: int = 1
   num_rounds: int = 20
   min_count: int = 2
-  server_init: str = FRESH
-  local_iterations: int = 1
-  lloyd_rounds: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +168,6 @@ class KFed(Algorithm):
   n_init: int = 1
   min_count: int = 2
   local_clusters: int | None = None
-  lloyd_rounds: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,7 +176,8 @@ class ChildParent(Algorithm):
 
   Attributes:
     weight_by_counts: Whether the server weighs the clients' centroids by their numbers of points.
-    shuffle: Whether a client shuffles its points before it sets a quarter of them aside.
+    lloyd_rounds: The most rounds of Lloyd to add at the end, by sums.  They end early when
+      nothing improves.
   """
 
   name = "child_parent"
@@ -209,7 +189,6 @@ class ChildParent(Algorithm):
   n_init: int = 1
   min_count: int = 2
   weight_by_counts: bool = False
-  shuffle: bool = False
   lloyd_rounds: int = 0
 
 
