@@ -68,7 +68,6 @@ def write(
   keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
   return run_folder.written(folder, {
       "experiment": "multi_view", "config": config.to_json(), "inputs": described,
-      "skipped": {"other": "not <here>"},
   }, {
       table: pd.DataFrame(rows, columns=[*keys, *tidy[table], "metric", "value"])
       for table, rows in tables.items()
