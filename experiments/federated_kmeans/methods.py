@@ -160,26 +160,42 @@ def _informed(clients: data.LabelledClients, seed: int) -> Found:
 
 CENTRAL = "central"
 DEFAULT = "sums"
-# From a method to its label and what runs it.
-_METHODS: dict[str, tuple[str, Run]] = {
-    CENTRAL: ("central k-means", _central),
-    DEFAULT: ("Sums (default)", _federated(kmeans_config.Sums())),
-    "fkm_lloyd": ("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd())),
-    "fkm": ("FKM", _federated(kmeans_config.Fkm())),
-    "printed": ("FKM as printed", _printed),
-    "kfed": ("k-FED", _federated(kmeans_config.KFed())),
-    "informed": ("k-FED, informed", _informed),
-    "lloyd": ("Lloyd from random starts", _federated(kmeans_config.Lloyd())),
-    "tff_minibatch": ("TFF's mini-batch", _federated(kmeans_config.TffMinibatch())),
-    "child_parent": ("child/parent", _federated(kmeans_config.ChildParent())),
-    "weighted": ("child/parent, weighted", _child_parent(0)),
-    "one_round": ("weighted, 1 round of Lloyd", _child_parent(1)),
-    "five_rounds": ("weighted, 5 rounds of Lloyd", _child_parent(5)),
-    "best_one_round": ("best of 5, 1 round of Lloyd", _child_parent(1, n_init=5)),
-    "best_five_rounds": ("best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5)),
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A row of the registry: its label and its colour in tables and figures, and what runs it."""
+
+  label: str
+  color: str
+  run: Run
+
+
+# Figures draw them in this order: the best come last, on top.
+METHODS = {
+    "kfed": Method("k-FED", "green", _federated(kmeans_config.KFed())),
+    "fkm": Method("FKM", "vermilion", _federated(kmeans_config.Fkm())),
+    "fkm_lloyd": Method("FKM, then Lloyd", "purple", _federated(kmeans_config.FkmLloyd())),
+    DEFAULT: Method("Sums (default)", "blue", _federated(kmeans_config.Sums())),
+    CENTRAL: Method("central k-means", "grey", _central),
+    "printed": Method("FKM as printed", "orange", _printed),
+    "informed": Method("k-FED, informed", "sky blue", _informed),
+    "lloyd": Method("Lloyd from random starts", "black", _federated(kmeans_config.Lloyd())),
+    "tff_minibatch": Method(
+        "TFF's mini-batch", "yellow", _federated(kmeans_config.TffMinibatch())
+    ),
+    "child_parent": Method("child/parent", "vermilion", _federated(kmeans_config.ChildParent())),
+    "weighted": Method("child/parent, weighted", "orange", _child_parent(0)),
+    "one_round": Method("weighted, 1 round of Lloyd", "green", _child_parent(1)),
+    "five_rounds": Method("weighted, 5 rounds of Lloyd", "sky blue", _child_parent(5)),
+    "best_one_round": Method(
+        "best of 5, 1 round of Lloyd", "black", _child_parent(1, n_init=5)
+    ),
+    "best_five_rounds": Method(
+        "best of 5, 5 rounds of Lloyd", "yellow", _child_parent(5, n_init=5)
+    ),
 }
-LABELS = {name: label for name, (label, _) in _METHODS.items()}
-METHODS = {name: run for name, (_, run) in _METHODS.items()}
+LABELS = {name: one.label for name, one in METHODS.items()}
 
 _COMPARED = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed")
 _ALL = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "printed", "kfed", "informed", "lloyd")

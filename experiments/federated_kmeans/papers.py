@@ -76,7 +76,7 @@ def _measure(
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the scores, which are exact, and those after every round."""
   clients = whole.data(data, seed)
-  found = methods.METHODS[method](clients, seed)
+  found = methods.METHODS[method].run(clients, seed)
   is_shown = "rounds" in whole.config.figures and method in methods.FIGURES["rounds"].get(data, ())
   return {
       tidy_experiment.RESULTS: [
@@ -93,20 +93,13 @@ def _measure(
 
 
 _CLIENTS = [f"client_{place}" for place in range(data_lib.NUM_CLIENTS)]
-# In the order of drawing: the best come last, on top.  Dashed is what no federated method can be
-# expected to exceed.
+# Dashed is what no federated method can be expected to exceed.
 _LOOKS: dict[str, dict[str, Any]] = {
-    methods.LABELS[method]: {
-        "color": figure_style.METHOD_COLORS[color], "marker": "o", "markersize": 3,
-        "linestyle": "--" if method == methods.CENTRAL else "-",
+    one.label: {
+        "color": figure_style.METHOD_COLORS[one.color], "marker": "o", "markersize": 3,
+        "linestyle": "--" if name == methods.CENTRAL else "-",
     }
-    for method, color in {
-        "kfed": "green", "fkm": "vermilion", "fkm_lloyd": "purple", "sums": "blue",
-        "central": "grey", "printed": "orange", "informed": "sky blue", "lloyd": "black",
-        "tff_minibatch": "yellow", "child_parent": "vermilion", "weighted": "orange",
-        "one_round": "green", "five_rounds": "sky blue", "best_one_round": "black",
-        "best_five_rounds": "yellow",
-    }.items()
+    for name, one in methods.METHODS.items()
 }
 
 

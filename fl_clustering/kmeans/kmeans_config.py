@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Sequence
 
+from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
@@ -34,50 +36,42 @@ BEFORE_THE_FIRST_ROUND = (
     "numbers of a column and how many points are of which order of magnitude, in secure sums."
 )
 
-_CHECKS: Mapping[str, Callable[[Any], None]] = {
-    "n_init": lambda value: validate.integer(minimum=1, n_init=value),
-    "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
-    "tol": lambda value: validate.not_negative(tol=value),
-    "min_count": lambda value: validate.integer(minimum=2, min_count=value),
-    "fkm_rounds": lambda value: validate.integer(minimum=1, fkm_rounds=value),
-    "local_clusters": lambda value: validate.integer(minimum=1, local_clusters=value),
-    "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
-    "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
-}
+
+def _count(about: str, default: int | None, least: int = 1, **details: Any) -> Any:
+  rule = functools.partial(validate.integer, least)
+  return options.option(int, about, default, rule=rule, **details)
+
+
+def _rounds(default: int) -> Any:
+  return _count("The most rounds.", default)
+
+
+def _restarts(default: int) -> Any:
+  return _count("Number of restarts; the one with the lowest inertia is taken.", default)
+
+
+def _tolerance() -> Any:
+  about = "A restart ends when a round of Lloyd lowers its inertia by no more than this share."
+  return options.option(float, about, 1e-5, rule=validate.not_negative)
+
+
+def _least_count() -> Any:
+  return _count("The least number of points whose mean leaves a client, at least 2.", 2, least=2)
 
 
 @dataclasses.dataclass(frozen=True)
-class Algorithm:
-  """An algorithm with its options.
-
-  Attributes:
-    n_init: Number of restarts; the one with the lowest inertia is taken.
-    num_rounds: The most rounds.
-    min_count: The least number of points whose mean leaves a client, at least 2.
-  """
+class Algorithm(options.Settings):
+  """An algorithm with its options."""
 
   name = ""
   # What leaves a client, in sentences for the user.
   leaves = ""
   n_init = 1
 
-  def __post_init__(self) -> None:
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      if value is not None or field.default is not None:
-        _CHECKS[field.name](value)
-
 
 @dataclasses.dataclass(frozen=True)
 class Sums(Algorithm):
-  """Splits, Lloyd's algorithm and swaps, by secure sums alone.
-
-  Attributes:
-    num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
-      most two clusters, and each further one at most doubles them.  With no more than that, fewer
-      than K may be found.  Eight more rounds find the scale, the final means and their inertia.
-      Default: 30.  With `privacy` it follows from the number of clusters, and must be left out.
-  """
+  """Splits, Lloyd's algorithm and swaps, by secure sums alone."""
 
   name = "sums"
   leaves = (
@@ -85,23 +79,18 @@ class Sums(Algorithm):
       "Secure sums hide whose rows they are."
   )
 
-  num_rounds: int | None = None
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    if self.num_rounds is not None:
-      validate.integer(minimum=_LEAST_ROUNDS, num_rounds=self.num_rounds)
+  num_rounds: int | None = _count(
+      "The most rounds, at least 6 and at least 5 + log2(K), since the first six find at most two "
+      "clusters, and each further one at most doubles them. With no more than that, fewer than K "
+      "may be found. Eight more rounds find the scale, the final means and their inertia. With "
+      "`privacy` it follows from K, and must be left out.",
+      None, _LEAST_ROUNDS, default_text=f"{MOST_ROUNDS}",
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class FkmLloyd(Algorithm):
-  """Rounds of FKM for good starts, then rounds of Lloyd.
-
-  Attributes:
-    num_rounds: The most rounds of Lloyd.
-    tol: A restart ends when a round of Lloyd lowers its inertia by no more than this share.
-    fkm_rounds: The number of rounds of FKM before.
-  """
+  """Rounds of FKM for good starts, then rounds of Lloyd."""
 
   name = "fkm_lloyd"
   leaves = (
@@ -111,20 +100,16 @@ class FkmLloyd(Algorithm):
       f"difference (three seeds). {_KEPT}"
   )
 
-  n_init: int = 5
-  num_rounds: int = 100
-  tol: float = 1e-5
-  min_count: int = 2
-  fkm_rounds: int = 3
+  n_init: int = _restarts(5)
+  num_rounds: int = _count("The most rounds of Lloyd.", 100)
+  tol: float = _tolerance()
+  min_count: int = _least_count()
+  fkm_rounds: int = _count("The number of rounds of FKM before.", 3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lloyd(Algorithm):
-  """Lloyd's algorithm by sums, from random centroids.
-
-  Attributes:
-    tol: A restart ends when a round lowers its inertia by no more than this share.
-  """
+  """Lloyd's algorithm by sums, from random centroids."""
 
   name = "lloyd"
   leaves = (
@@ -132,9 +117,9 @@ class Lloyd(Algorithm):
       "added up in a secure sum, which this algorithm doesn't use."
   )
 
-  n_init: int = 5
-  num_rounds: int = 100
-  tol: float = 1e-5
+  n_init: int = _restarts(5)
+  num_rounds: int = _rounds(100)
+  tol: float = _tolerance()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,18 +131,14 @@ class Fkm(Algorithm):
       f"In every round the server gets every client's own means and counts. {_MEANS} {_KEPT}"
   )
 
-  n_init: int = 1
-  num_rounds: int = 20
-  min_count: int = 2
+  n_init: int = _restarts(1)
+  num_rounds: int = _rounds(20)
+  min_count: int = _least_count()
 
 
 @dataclasses.dataclass(frozen=True)
 class KFed(Algorithm):
-  """k-FED of Dennis, Li and Smith, one round that gathers.
-
-  Attributes:
-    local_clusters: The number of clusters to look for on a client, at most K.  Default: K.
-  """
+  """k-FED of Dennis, Li and Smith, one round that gathers."""
 
   name = "kfed"
   leaves = (
@@ -165,20 +146,16 @@ class KFed(Algorithm):
       f"protection. {_KEPT}"
   )
 
-  n_init: int = 1
-  min_count: int = 2
-  local_clusters: int | None = None
+  n_init: int = _restarts(1)
+  min_count: int = _least_count()
+  local_clusters: int | None = _count(
+      "The number of clusters to look for on a client, at most K.", None, default_text="K"
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class ChildParent(Algorithm):
-  """k-means of the clients' centroids, one round that gathers.
-
-  Attributes:
-    weight_by_counts: Whether the server weighs the clients' centroids by their numbers of points.
-    lloyd_rounds: The most rounds of Lloyd to add at the end, by sums.  They end early when
-      nothing improves.
-  """
+  """k-means of the clients' centroids, one round that gathers."""
 
   name = "child_parent"
   leaves = (
@@ -186,10 +163,16 @@ class ChildParent(Algorithm):
       f"points is weak protection. {_KEPT}"
   )
 
-  n_init: int = 1
-  min_count: int = 2
-  weight_by_counts: bool = False
-  lloyd_rounds: int = 0
+  n_init: int = _restarts(1)
+  min_count: int = _least_count()
+  weight_by_counts: bool = options.option(
+      bool, "Whether the server weighs the clients' centroids by their numbers of points.", False,
+      rule=validate.boolean,
+  )
+  lloyd_rounds: int = _count(
+      "The most rounds of Lloyd to add at the end, by sums; they end when nothing improves.", 0,
+      least=0,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,8 +185,8 @@ class TffMinibatch(Algorithm):
       "They are exact, and this algorithm doesn't add them up in a secure sum."
   )
 
-  n_init: int = 1
-  num_rounds: int = 20
+  n_init: int = _restarts(1)
+  num_rounds: int = _rounds(20)
 
 
 # By their names; the default comes first.
@@ -213,22 +196,9 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 }
 
 
-def algorithm_of(name: str, **options: Any) -> Algorithm:
-  """Returns an algorithm by its name.
-
-  Args:
-    **options: Those that differ from the defaults; None for the default.
-
-  Raises:
-    ValueError: If there is no such algorithm, it has no such option, or a value is wrong.
-  """
-  validate.one_of(ALGORITHMS, algorithm=name)
-  given = {option: value for option, value in options.items() if value is not None}
-  known = {field.name for field in dataclasses.fields(ALGORITHMS[name])}
-  for option, value in given.items():
-    if option not in known:
-      raise validate.error(option, f"be left out with `algorithm`={name!r}", value)
-  return ALGORITHMS[name](**given)
+def algorithm_of(name: str, **asked: Any) -> Algorithm:
+  """Returns an algorithm by its name, with options; see `options.chosen`."""
+  return options.chosen("algorithm", ALGORITHMS, name, **asked)
 
 
 @dataclasses.dataclass(frozen=True)

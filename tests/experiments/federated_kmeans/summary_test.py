@@ -185,7 +185,7 @@ class FederatedTest(absltest.TestCase):
     rounds = [types.SimpleNamespace(centroids=None, bytes_down=3, bytes_up=7) for _ in range(2)]
     model = types.SimpleNamespace(cluster_centers_=None, history_=rounds)
     with mock.patch.object(methods, "_fit", lambda *unused: model):
-      found = methods.METHODS["best_one_round"](None, 0)
+      found = methods.METHODS["best_one_round"].run(None, 0)
     self.assertEqual(found.bytes_down_per_client, 5 * 2 * 3)
     self.assertEqual(found.bytes_up_per_client, 5 * 2 * 7)
 
