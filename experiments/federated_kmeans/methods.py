@@ -10,7 +10,6 @@ Reference:
 """
 
 import dataclasses
-import functools
 from typing import Any, Callable, Sequence
 
 import numpy as np
