@@ -1,6 +1,5 @@
 """What to say where packages of the extra `federated` are missing."""
 
-import importlib.util
 import sys
 
 # The modules of the extra's packages.
@@ -22,8 +21,3 @@ def advice() -> str:
         f"this is Python {version}"
     )
   return 'install the extra `federated`, in the project\'s folder: uv pip install ".[federated]"'
-
-
-def has_tff() -> bool:
-  """Returns whether TensorFlow Federated is installed."""
-  return importlib.util.find_spec("tensorflow_federated") is not None

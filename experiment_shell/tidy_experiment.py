@@ -36,7 +36,6 @@ class Inputs:
     identity: What `config.json` says of it, and what a resumed run must find again: by the name of
       a part, a dict of its facts.
     about: What `config.json` says of it beside that.
-    skipped: What is left out here, and why.
     warnings: What the reader of the report must not overlook.
     lines: What the program prints of it.
     processes: If given, cells are measured in such processes, also one at a time.
@@ -45,7 +44,6 @@ class Inputs:
   data: Any = None
   identity: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  skipped: Mapping[str, str] = dataclasses.field(default_factory=dict)
   warnings: tuple[str, ...] = ()
   lines: tuple[str, ...] = ()
   processes: cell_processes.Processes | None = None
@@ -280,12 +278,10 @@ def run(
           "config": config.to_json(),
           "inputs": inputs.identity,
           "about": inputs.about,
-          "skipped": inputs.skipped,
           "warnings": inputs.warnings,
           "versions": output_folder.versions(experiment.versions_of),
       }, experiment.charged_in(config))
-    skipped = (f"left out: {name}: {reason}" for name, reason in inputs.skipped.items())
-    print(*inputs.lines, *skipped, f"results: {place.path}", sep="\n")
+    print(*inputs.lines, f"results: {place.path}", sep="\n")
     run_ = Run(config, inputs.data, place.path, place.recorded is not None)
     with launch.run_errors(place.path, *experiment.failures):
       _measure(experiment, run_, place, jobs, inputs.processes, client)

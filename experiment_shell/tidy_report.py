@@ -73,10 +73,6 @@ def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
 
 def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:
   """Returns the rows of what the reader must not overlook, by title."""
-  skipped = [
-      {"name": name, "reason": reason}
-      for name, reason in finished.document.get("skipped", {}).items()
-  ]
   of_data = [{"warning": text} for text in finished.document.get("warnings", ())]
   before = finished.document.get("versions", {})
   others = [
@@ -85,7 +81,7 @@ def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, An
       for name, version in versions.items() if version != before.get(name)
   ]
   return {
-      "Warnings": of_data, "Left out": skipped, "Failed cells": _failures(finished),
+      "Warnings": of_data, "Failed cells": _failures(finished),
       "Resumed with other versions": others,
   }
 

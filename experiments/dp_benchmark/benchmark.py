@@ -22,7 +22,7 @@ def _load(
     data_dir: str | None = None,
 ) -> tidy_experiment.Inputs:
   """Loads the data sets; `data_dir` is the folder with UCI's files, or None."""
-  datasets, unavailable = data_lib.load_datasets(config.datasets, config.seed, data_dir)
+  datasets = [data_lib.DATASETS[name](config.seed, data_dir) for name in config.datasets]
   for name, largest in (("k_to_try", max(config.k_to_try)), ("fixed_k", config.fixed_k)):
     for one in datasets:
       if largest > len(one.points):
@@ -32,7 +32,6 @@ def _load(
   return tidy_experiment.Inputs(
       {one.name: one for one in datasets},
       identity={"datasets": {one.name: one.describe() for one in datasets}},
-      skipped=unavailable,
       lines=tuple(
           f"data: {one.name}, {len(one.points):,} x {one.points.shape[1]}: {one.source}"
           for one in datasets

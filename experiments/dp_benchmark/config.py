@@ -22,7 +22,7 @@ class BenchmarkConfig(options.Settings):
       str,
       "Comma-separated, of: " + ", ".join(data.DATASETS) + ". The constants of refine were never "
       "tuned on " + ", ".join(data.NEW) + ".",
-      tuple(data.KNOWN), several=True, values=data.DATASETS,
+      data.BUNDLED, several=True, values=data.DATASETS,
   )
   methods: tuple[str, ...] = options.option(
       str,

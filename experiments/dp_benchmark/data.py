@@ -3,6 +3,9 @@
 To add one, write a function of (seed, data_dir) that returns a `BenchmarkDataset` or
 raises `Unavailable`, and add a row to `DATASETS`.
 
+The embeddings of digits are the outputs of the second to last layer of a network that is trained to
+tell them apart.
+
 The mixtures are those of Scott, Lampert, Saulpic, "Differentially Private Federated k-Means
 Clustering with Server-Side Data" (ICML 2025, https://arxiv.org/abs/2506.05408): points of clients
 around ten means uniform in the unit cube, with norms clipped at 11.  There the server has points of
@@ -22,8 +25,9 @@ import numpy as np
 
 from clustering_basics import core_count
 from clustering_basics import randomness
+from clustering_basics import single_thread_kmeans
 from clustering_basics import validate
-from experiments.dp_benchmark import digits_embeddings
+from fl_clustering.tasks import digits
 
 RADIUS = 1.0
 # Into so many clients a data set is split that has none.
@@ -40,6 +44,10 @@ _MIXTURE_CLUSTERS = 10
 _MIXTURE_DIM = 100
 _MIXTURE_VARIANCE = 0.5
 _MIXTURE_RADIUS = 11.0
+
+# Units of the two hidden layers; the second gives the embeddings.
+_UNITS = (128, 40)
+_EPOCHS = 20
 
 _PATCH_SIDE = 4
 _WINDOW = 36
@@ -82,7 +90,7 @@ UCI = {
 }
 
 
-class Unavailable(Exception):
+class Unavailable(ValueError):
   """A data set can't be had; the message says why."""
 
 
@@ -185,12 +193,28 @@ def _all_scaled(**loads: _Load) -> dict[str, _Loader]:
 
 
 def _digits_embeddings(seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
-  points, accuracy, digits = digits_embeddings.embeddings(seed)
-  source = (
-      f"{digits}, as a network trained here with seed {seed} sees them (it tells {accuracy:.1%} "
-      "of 1,000 new ones right)"
+  """Returns the embeddings of 4,000 digits, of which the network learns, and of 1,000 others."""
+  # Imported late: it takes most of a second, and bad flags should fail at once.
+  from sklearn import exceptions
+  from sklearn import neural_network
+
+  data = digits.load()
+  learnt, new = (
+      part.features.reshape(len(part), -1) / 255 for part in (data.pool, data.global_test)
   )
-  return points, source
+  network = neural_network.MLPClassifier(_UNITS, max_iter=_EPOCHS, random_state=seed)
+  # Or else the order of additions, and so the last digits, would depend on the threads.
+  with single_thread_kmeans.one_thread(), warnings.catch_warnings():
+    warnings.simplefilter("ignore", exceptions.ConvergenceWarning)
+    points = np.concatenate([learnt, new])
+    network.fit(learnt, data.pool.labels)
+    for weights, biases in zip(network.coefs_[:-1], network.intercepts_[:-1]):
+      points = np.maximum(points @ weights + biases, 0)
+    accuracy = network.score(new, data.global_test.labels)
+  return points, (
+      f"{data.source}, as a network trained here with seed {seed} sees them (it tells "
+      f"{accuracy:.1%} of 1,000 new ones right)"
+  )
 
 
 def _sklearn_digits(unused_seed: int, unused_data_dir: str | None) -> tuple[np.ndarray, str]:
@@ -324,7 +348,10 @@ def load_uci(name: str, data_dir: str | None) -> tuple[np.ndarray, str]:
     points = _from_openml(uci.shape, **uci.of_openml)
   except Unavailable as e:
     place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
-    raise Unavailable(f"{_first_to_last(uci.files[0])} {place}; {e}") from e
+    raise Unavailable(
+        f"`datasets` must be available here, got {name} ({_first_to_last(uci.files[0])} {place}; "
+        f"{e})."
+    ) from e
   return points, f"UCI {uci.about}, from OpenML"
 
 
@@ -370,6 +397,8 @@ def _mixture(
   )
 
 
+# What installed packages bring along, or is drawn here.
+BUNDLED = ("synthetic", "digits_embeddings", "sklearn_digits")
 # What Google's benchmarks have, and scikit-learn's digits.
 KNOWN: dict[str, _Loader] = {
     "synthetic": _synthetic,
@@ -393,27 +422,3 @@ _MIXTURES: dict[str, _Loader] = {
     }.items()
 }
 DATASETS: dict[str, _Loader] = {**KNOWN, **NEW, **_MIXTURES}
-
-
-def load_datasets(
-    names: Sequence[str], seed: int, data_dir: str | None
-) -> tuple[list[BenchmarkDataset], dict[str, str]]:
-  """Returns the data sets that are available, and the reason for each name that is not.
-
-  Args:
-    names: Keys of `DATASETS`.
-    data_dir: Folder with UCI's files, or None.
-
-  Raises:
-    ValueError: If a file can't be used, or no data set is left.
-  """
-  loaded, unavailable = [], {}
-  for name in names:
-    try:
-      loaded.append(DATASETS[name](seed, data_dir))
-    except Unavailable as e:
-      unavailable[name] = str(e)
-  if not loaded:
-    reasons = "; ".join(f"{name}: {reason}" for name, reason in unavailable.items())
-    raise validate.error("datasets", f"name one that is available here ({reasons})", list(names))
-  return loaded, unavailable

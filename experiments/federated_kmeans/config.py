@@ -6,7 +6,7 @@ from clustering_basics import options
 from clustering_basics import validate
 
 # What a source shows, in the order of the report; `methods.FIGURES` says which cells it needs.
-FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse", "privacy")
+FIGURES = ("regular", "noise", "rounds", "extreme", "real", "sse")
 REAL_DATASETS = ("digits", "emnist")
 
 
@@ -18,7 +18,7 @@ class PaperConfig(options.Settings):
       str,
       "Comma-separated, of: " + ", ".join(FIGURES) + ". `regular`, `noise`, `rounds`, `extreme` "
       "and `real` are the figures of Garst and Reinders, `sse` is the table of the child/parent "
-      "document, `privacy` is what privacy costs.",
+      "document.",
       FIGURES, several=True, values=FIGURES, default_text="all",
   )
   dataset: str = options.option(

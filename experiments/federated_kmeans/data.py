@@ -44,11 +44,6 @@ CENTERS = np.array([(x, y) for x in _AXIS for y in _AXIS])
 FIELD = 12.5  # Half the width of the field that clients have their places in.
 NUM_CLIENTS = 5
 
-# The grid of the private fits, beta 1: 80,000 points, and the ball that they are moved into.
-PRIVATE_POINTS = 5000
-PRIVATE_NOISES = (1.0, 1.5)
-PRIVATE_RADIUS = 15.0
-
 # How many clusters each client has in the extreme split.
 EXTREME_CLUSTERS = (16, 10, 7, 4, 1)
 EXTREME_NOISES = (1.0, 1.5)
@@ -208,10 +203,6 @@ def grid_name(beta: float, points: int, noise: float) -> str:
   return f"grid beta={beta:g} points={points} noise={noise:g}"
 
 
-def private_grid_name(noise: float) -> str:
-  return grid_name(1.0, PRIVATE_POINTS, noise)
-
-
 def extreme_name(noise: float) -> str:
   return f"extreme noise={noise:g}"
 
@@ -222,8 +213,6 @@ def table_name(name: str) -> str:
 
 _DRAWN: dict[str, Callable[[int], LabelledClients]] = {
     **{grid_name(*one): functools.partial(draw_grid, *one) for one in GRID},
-    **{private_grid_name(noise): functools.partial(draw_grid, 1.0, PRIVATE_POINTS, noise)
-       for noise in PRIVATE_NOISES},
     **{extreme_name(noise): functools.partial(draw_extreme, noise) for noise in EXTREME_NOISES},
     **{table_name(name): functools.partial(load_table, name) for name in TABLES},
 }

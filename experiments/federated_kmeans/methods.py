@@ -10,7 +10,6 @@ Reference:
 """
 
 import dataclasses
-import functools
 from typing import Any, Callable, Sequence
 
 import numpy as np
@@ -21,13 +20,10 @@ from clustering_basics import agreement
 from clustering_basics import core_count
 from clustering_basics import randomness
 from clustering_basics import single_thread_kmeans
-from dp_clustering import clustering
-from dp_clustering import clustering_params
 from experiments.federated_kmeans import data
 from fl_clustering.kmeans import estimator
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import server_step
-from fl_clustering.points import privacy
 
 _CENTRAL_RESTARTS = 10
 _PRINTED_ROUNDS = 20
@@ -71,21 +67,17 @@ def _central(clients: data.LabelledClients, seed: int) -> Found:
 
 
 def _fit(
-    clients: data.LabelledClients, seed: int, algorithm: kmeans_config.Algorithm,
-    privacy_of_fit: privacy.PointPrivacy | None = None,
+    clients: data.LabelledClients, seed: int, algorithm: kmeans_config.Algorithm
 ) -> Any:
   model = estimator.FederatedKMeans(
-      clients.num_clusters, algorithm, privacy=privacy_of_fit, keep_history=True,
-      random_state=seed,
+      clients.num_clusters, algorithm, keep_history=True, random_state=seed
   )
   return model.fit(clients.points)
 
 
-def _federated(
-    algorithm: kmeans_config.Algorithm, privacy_of_fit: privacy.PointPrivacy | None = None
-) -> Run:
+def _federated(algorithm: kmeans_config.Algorithm) -> Run:
   def run(clients: data.LabelledClients, seed: int) -> Found:
-    model = _fit(clients, seed, algorithm, privacy_of_fit)
+    model = _fit(clients, seed, algorithm)
     restarts = algorithm.n_init
     return Found(
         model.cluster_centers_,
@@ -165,69 +157,44 @@ def _informed(clients: data.LabelledClients, seed: int) -> Found:
   return best
 
 
-def _true_centers(unused_clients: data.LabelledClients, unused_seed: int) -> Found:
-  return Found(data.CENTERS)
-
-
-def _private_sums(trust: str, epsilon: float) -> Run:
-  return _federated(
-      kmeans_config.Sums(), privacy.PointPrivacy(epsilon, DELTA, data.PRIVATE_RADIUS, trust)
-  )
-
-
-def _private_tree(epsilon: float) -> Run:
-  def run(clients: data.LabelledClients, unused_seed: int) -> Found:  # Secure noise takes none.
-    points = clustering_params.Data(clients.pooled_points, data.PRIVATE_RADIUS)
-    budget = clustering_params.DifferentialPrivacyParam(epsilon, DELTA)
-    return Found(
-        clustering.private_lsh_clustering(clients.num_clusters, points, budget).centers
-    )
-
-  return run
-
-
-DELTA = 1e-6
-EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-# From a private method to its kind and epsilon.
-SERVER, NONE, TREE = "sums, noise by server", "sums, noise by clients", "LSH tree, central"
-_KINDS = {"server": SERVER, "none": NONE, "tree": TREE}
-PRIVATE = {
-    f"private {name} epsilon={epsilon:g}": (kind, epsilon)
-    for name, kind in _KINDS.items() for epsilon in EPSILONS
-}
-_BUILD_PRIVATE: dict[str, Callable[[float], Run]] = {
-    SERVER: functools.partial(_private_sums, privacy.SERVER),
-    NONE: functools.partial(_private_sums, privacy.NONE),
-    TREE: _private_tree,
-}
-
 CENTRAL = "central"
-TRUE_CENTERS = "true_centers"
 DEFAULT = "sums"
-# From a method to its label and what runs it.
-_METHODS: dict[str, tuple[str, Run]] = {
-    TRUE_CENTERS: ("true centers", _true_centers),
-    CENTRAL: ("central k-means", _central),
-    DEFAULT: ("Sums (default)", _federated(kmeans_config.Sums())),
-    "fkm_lloyd": ("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd())),
-    "fkm": ("FKM", _federated(kmeans_config.Fkm())),
-    "printed": ("FKM as printed", _printed),
-    "kfed": ("k-FED", _federated(kmeans_config.KFed())),
-    "informed": ("k-FED, informed", _informed),
-    "lloyd": ("Lloyd from random starts", _federated(kmeans_config.Lloyd())),
-    "tff_minibatch": ("TFF's mini-batch", _federated(kmeans_config.TffMinibatch())),
-    "child_parent": ("child/parent", _federated(kmeans_config.ChildParent())),
-    "weighted": ("child/parent, weighted", _child_parent(0)),
-    "one_round": ("weighted, 1 round of Lloyd", _child_parent(1)),
-    "five_rounds": ("weighted, 5 rounds of Lloyd", _child_parent(5)),
-    "best_one_round": ("best of 5, 1 round of Lloyd", _child_parent(1, n_init=5)),
-    "best_five_rounds": ("best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5)),
-}
-LABELS = {name: label for name, (label, _) in _METHODS.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+  """A row of the registry: its label and its colour in tables and figures, and what runs it."""
+
+  label: str
+  color: str
+  run: Run
+
+
+# Figures draw them in this order: the best come last, on top.
 METHODS = {
-    **{name: run for name, (_, run) in _METHODS.items()},
-    **{name: _BUILD_PRIVATE[kind](epsilon) for name, (kind, epsilon) in PRIVATE.items()},
+    "kfed": Method("k-FED", "green", _federated(kmeans_config.KFed())),
+    "fkm": Method("FKM", "vermilion", _federated(kmeans_config.Fkm())),
+    "fkm_lloyd": Method("FKM, then Lloyd", "purple", _federated(kmeans_config.FkmLloyd())),
+    DEFAULT: Method("Sums (default)", "blue", _federated(kmeans_config.Sums())),
+    CENTRAL: Method("central k-means", "grey", _central),
+    "printed": Method("FKM as printed", "orange", _printed),
+    "informed": Method("k-FED, informed", "sky blue", _informed),
+    "lloyd": Method("Lloyd from random starts", "black", _federated(kmeans_config.Lloyd())),
+    "tff_minibatch": Method(
+        "TFF's mini-batch", "yellow", _federated(kmeans_config.TffMinibatch())
+    ),
+    "child_parent": Method("child/parent", "vermilion", _federated(kmeans_config.ChildParent())),
+    "weighted": Method("child/parent, weighted", "orange", _child_parent(0)),
+    "one_round": Method("weighted, 1 round of Lloyd", "green", _child_parent(1)),
+    "five_rounds": Method("weighted, 5 rounds of Lloyd", "sky blue", _child_parent(5)),
+    "best_one_round": Method(
+        "best of 5, 1 round of Lloyd", "black", _child_parent(1, n_init=5)
+    ),
+    "best_five_rounds": Method(
+        "best of 5, 5 rounds of Lloyd", "yellow", _child_parent(5, n_init=5)
+    ),
 }
+LABELS = {name: one.label for name, one in METHODS.items()}
 
 _COMPARED = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed")
 _ALL = (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "printed", "kfed", "informed", "lloyd")
@@ -247,8 +214,4 @@ FIGURES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "real": {data.REAL: (CENTRAL, DEFAULT, "fkm_lloyd", "fkm", "kfed", "informed", "lloyd")},
     "sse": {data.table_name(name): _SSE for name in data.TABLES},
-    "privacy": {
-        data.private_grid_name(noise): (TRUE_CENTERS, CENTRAL, DEFAULT, *PRIVATE)
-        for noise in data.PRIVATE_NOISES
-    },
 }

@@ -76,7 +76,7 @@ def _measure(
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the scores, which are exact, and those after every round."""
   clients = whole.data(data, seed)
-  found = methods.METHODS[method](clients, seed)
+  found = methods.METHODS[method].run(clients, seed)
   is_shown = "rounds" in whole.config.figures and method in methods.FIGURES["rounds"].get(data, ())
   return {
       tidy_experiment.RESULTS: [
@@ -93,21 +93,13 @@ def _measure(
 
 
 _CLIENTS = [f"client_{place}" for place in range(data_lib.NUM_CLIENTS)]
-# In the order of drawing: the best come last, on top.  Dashed is what no federated method can be
-# expected to exceed.
+# Dashed is what no federated method can be expected to exceed.
 _LOOKS: dict[str, dict[str, Any]] = {
-    methods.LABELS.get(method, method): {
-        "color": figure_style.METHOD_COLORS[color], "marker": "o", "markersize": 3,
-        "linestyle": "--" if method in (methods.CENTRAL, methods.TRUE_CENTERS) else "-",
+    one.label: {
+        "color": figure_style.METHOD_COLORS[one.color], "marker": "o", "markersize": 3,
+        "linestyle": "--" if name == methods.CENTRAL else "-",
     }
-    for method, color in {
-        "kfed": "green", "fkm": "vermilion", "fkm_lloyd": "purple", "sums": "blue",
-        "central": "grey", "true_centers": "black", "printed": "orange", "informed": "sky blue",
-        "lloyd": "black", "tff_minibatch": "yellow", "child_parent": "vermilion",
-        "weighted": "orange", "one_round": "green", "five_rounds": "sky blue",
-        "best_one_round": "black", "best_five_rounds": "yellow",
-        methods.SERVER: "blue", methods.NONE: "sky blue", methods.TREE: "orange",
-    }.items()
+    for name, one in methods.METHODS.items()
 }
 
 
@@ -162,15 +154,6 @@ def _draw_rounds(frame: pd.DataFrame, axes: Axes) -> None:
   axes.grid(True)
   axes.set_xlabel("round")
   axes.set_ylabel("adjusted Rand index")
-
-
-def _draw_over_epsilon(frame: pd.DataFrame, axes: Axes) -> None:
-  figure_shapes.lines(axes, frame, "epsilon", "method", _LOOKS)
-  figure_shapes.set_powers_of_two(axes, frame["epsilon"])
-  axes.set_yscale("log")
-  axes.set_ylim(0.003, 500)
-  axes.yaxis.set_major_formatter("{x:g}")
-  axes.set_ylabel(summary.EXCESS)
 
 
 _SEEDS = "seeds: {num_seeds}"
@@ -237,19 +220,6 @@ _FIGURES = (
         "Zero is central k-means. Read from the top: what is gained by weighting the children's "
         "centroids by their counts, then by rounds of Lloyd, then by restarts.",
         functools.partial(_draw_dots, summary.EXCESS), height=4.4,
-    ),
-    tidy_experiment.Figure(
-        "loss_over_epsilon",
-        "What privacy costs: inertia over central k-means without privacy, 80,000 points; "
-        f"mean ± sd, {_SEEDS}",
-        "The scale is logarithmic: zero, where the default without privacy is, would be infinitely "
-        "far down. True centers are those that the points were drawn around; a fit to the points "
-        "may be better. Central private k-means (dp_clustering's private_clustering) has no line "
-        "of its own: with the same noise it finds the same centers as private sums whose noise the "
-        "server adds, bit for bit. The LSH tree gains nothing from a larger epsilon, because in "
-        "two dimensions its hyperplanes through the origin tell directions apart and not "
-        "distances.",
-        _draw_over_epsilon, panels="of",
     ),
 )
 

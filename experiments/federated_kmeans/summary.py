@@ -14,8 +14,6 @@ from experiments.federated_kmeans import methods
 BY_ROUND = "curves"
 # How far the inertia is above that of central k-means of the same data and seed.
 EXCESS = "over central, %"
-# The inertia over that of the true centers.
-_LOSS = "over true centers"
 _METRICS = [
     "client_ari", "ari", "inertia", "silhouette", "simplified_silhouette", "bytes_down_per_client",
     "bytes_up_per_client",
@@ -27,8 +25,8 @@ _JUDGED = (methods.DEFAULT, "fkm_lloyd", "fkm", "kfed")
 _DATA = pd.DataFrame(
     [
         *((data.grid_name(*one), f"beta {one[0]:g}", *one) for one in data.GRID),
-        *((name(noise), f"noise {noise:g}", None, None, noise)
-          for name in (data.extreme_name, data.private_grid_name) for noise in (1.0, 1.5)),
+        *((data.extreme_name(noise), f"noise {noise:g}", None, None, noise)
+          for noise in data.EXTREME_NOISES),
         *((data.table_name(name), name.replace("_", " ")) for name in data.TABLES),
         (data.REAL, "digits"),
     ],
@@ -55,16 +53,13 @@ _PUBLISHED = pd.DataFrame(
 def _measured(results: pd.DataFrame) -> pd.DataFrame:
   """Returns a row for each data set, seed and method."""
   found = frames.wide(results, ["data", "seed", "method"], _METRICS)
-  central, true = (
-      found["inertia"] / frames.at_reference(found, method, ["data", "seed"], "inertia")
-      for method in (methods.CENTRAL, methods.TRUE_CENTERS)
-  )
-  return found.assign(**{EXCESS: 100 * (central - 1), _LOSS: true})
+  central = frames.at_reference(found, methods.CENTRAL, ["data", "seed"], "inertia")
+  return found.assign(**{EXCESS: 100 * (found["inertia"] / central - 1)})
 
 
 def _scores(measured: pd.DataFrame) -> pd.DataFrame:
   """Returns means and standard deviations of every data set and method, and the paper's means."""
-  groups = measured.groupby(["data", "method"])[[*_METRICS, EXCESS, _LOSS]]
+  groups = measured.groupby(["data", "method"])[[*_METRICS, EXCESS]]
   found = groups.mean().join(groups.std().add_suffix("_sd")).reset_index()
   return _DATA.merge(found, on="data").merge(_PUBLISHED, on=["data", "method"], how="left")
 
@@ -118,22 +113,6 @@ def _by_round(rows: pd.DataFrame) -> pd.DataFrame:
   return _DATA.merge(means.melt(ignore_index=False, value_name="ari").dropna().reset_index())
 
 
-def _private(rows: pd.DataFrame) -> pd.DataFrame:
-  """Returns rows with the kind of the method, and epsilon, which is infinite without privacy."""
-  kinds = [methods.PRIVATE.get(one, (one, math.inf)) for one in rows["method"]]
-  return rows.assign(
-      method=[kind for kind, _ in kinds], epsilon=[epsilon for _, epsilon in kinds]
-  )
-
-
-def _loss_over_epsilon(rows: pd.DataFrame) -> pd.DataFrame:
-  """Returns the excess of private fits, and that of the true centers at every epsilon."""
-  rows = _with_ends(rows, EXCESS)
-  true = rows[rows["method"] == methods.TRUE_CENTERS].drop(columns=["epsilon", "low", "high"])
-  every = true.merge(pd.Series(methods.EPSILONS, name="epsilon"), how="cross")
-  return pd.concat([rows[rows["epsilon"] < math.inf], every])
-
-
 def _missed(measured: pd.DataFrame) -> pd.DataFrame:
   """Returns how many fits on the papers' synthetic data missed clusters."""
   synthetic = {*methods.FIGURES["noise"], *methods.FIGURES["extreme"]}
@@ -162,7 +141,6 @@ def summarise(
       panel=[f"{points:g} points, {of}" for points, of in zip(noise["points"], noise["of"])]
   ).sort_values(["beta", "points"], kind="stable")
   rounds = _shown(_by_round(tidy[BY_ROUND]), "rounds", settings)
-  privacy = _private(shown["privacy"])
   sse = _with_ends(sse[sse["method"] != methods.CENTRAL], EXCESS)
   return frames.labelled({
       **_drawn(settings),
@@ -187,12 +165,6 @@ def summarise(
       ),
       "sse": sse,
       "sse_table": frames.wide(sse, ["method"], column="of", value=EXCESS),
-      "loss_over_epsilon": _loss_over_epsilon(privacy),
-      "privacy": frames.wide(
-          privacy.assign(epsilon=[
-              f"{one:g}" if one < math.inf else "no privacy" for one in privacy["epsilon"]
-          ]), ["of", "method"], column="epsilon", value=_LOSS,
-      ),
   }, methods.LABELS)
 
 
@@ -249,15 +221,6 @@ TABLES = (
         "The child/parent document has 1498.28 on its own data, and 1362.20 for central k-means: "
         "10.0%.", form="{:.2f}", printed=True,
     ),
-    tidy_experiment.Table(
-        "privacy", "The price of privacy: inertia over that of the true centers, by epsilon",
-        f"The guarantee is for one point of one client, delta {methods.DELTA:g}, for a whole fit. "
-        f"Points farther than {data.PRIVATE_RADIUS:g} from the origin are moved to that distance. "
-        "The noise is secure, so it can't be repeated: another run has slightly other losses. The "
-        "losses themselves are exact and NOT private; they can be shown because the points are "
-        "made up.",
-        form="{:.4f}", by="of", printed=True,
-    ),
 )
 
 READING = (
@@ -265,10 +228,8 @@ READING = (
     "a few rounds send more than the points themselves.",
     "The synthetic data have five clients, as in the paper's figures (its text says four). Points "
     "that no client claims go to the nearest one: 94% of them at beta 0.1, 55% at 1 and 1% at 10.",
-    "All federated fits but those of FKM as printed ran in TensorFlow Federated. One machine plays "
-    "the server and the clients here: messages, modulus and noise are real, the secrecy of a "
-    "secure sum is not.",
+    "One machine plays the server and the clients here: messages and modulus are real, the secrecy "
+    "of a secure sum is not.",
     "Central k-means sees all points. In FKM as printed, clients begin by sending rows. The local "
-    "number of clusters of informed k-FED is chosen by the true classes, and the true centers are "
-    "known to nobody.",
+    "number of clusters of informed k-FED is chosen by the true classes.",
 )

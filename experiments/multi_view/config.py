@@ -32,21 +32,10 @@ class MultiViewStudyConfig(options.Settings):
   num_seeds: int = options.option(
       int, "Number of seeds, one after another.", 5, rule=validate.AT_LEAST_ONE
   )
-  alpha: float = options.option(
-      float, "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.",
-      multiview_config.MultiViewConfig.alpha,
-  )
-  n_init: int = options.option(
-      int, "Restarts; the one with the lowest objective is kept.",
-      multiview_config.MultiViewConfig.n_init,
-  )
-  num_rounds: int = options.option(
-      int, "Maximum number of rounds of a restart.", multiview_config.MultiViewConfig.num_rounds
-  )
-  tol: float = options.option(
-      float, "A restart ends when a round lowers the objective by less than this share of it.",
-      multiview_config.MultiViewConfig.tol,
-  )
+  alpha: float = options.changed(multiview_config.MultiViewConfig, "alpha")
+  n_init: int = options.changed(multiview_config.MultiViewConfig, "n_init")
+  num_rounds: int = options.changed(multiview_config.MultiViewConfig, "num_rounds")
+  tol: float = options.changed(multiview_config.MultiViewConfig, "tol")
 
   def __post_init__(self) -> None:
     super().__post_init__()

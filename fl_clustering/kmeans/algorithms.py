@@ -132,12 +132,6 @@ def _with_lloyd(
   return path
 
 
-def _refined(search: Search, paths: list[Steps]) -> list[Steps]:
-  """Returns the paths followed by the rounds of Lloyd that the user asked for."""
-  num_rounds = search.options.lloyd_rounds
-  return [_with_lloyd(search, path, path[-1].centroids, num_rounds, tol=0.0) for path in paths]
-
-
 def lloyd(search: Search) -> list[Steps]:
   """Lloyd's algorithm from random centroids: the server never sees a client's own means."""
   options = search.options
@@ -155,24 +149,20 @@ def lloyd(search: Search) -> list[Steps]:
 
 def _fkm(search: Search, restart: int, num_rounds: int) -> Steps:
   """Returns the rounds of FKM."""
-  num_clusters, options = search.config.n_clusters, search.options
-  work = local_work.initial_means(num_clusters, options.min_count)
+  num_clusters = search.config.n_clusters
+  work = local_work.initial_means(num_clusters, search.options.min_count)
   path: Steps = []
   for round_num in range(num_rounds):
     means, counts, _ = search.gather(work, restart, round_num)
-    start = path[-1].centroids if path and options.server_init == kmeans_config.WARM else None
     rng = search.server_rng(restart, round_num)
-    path.append(
-        Step(GATHER, server_step.combined_means(means, counts, num_clusters, rng, start))
-    )
-    work = local_work.lloyd_means(path[-1].centroids, options.local_iterations)
+    path.append(Step(GATHER, server_step.combined_means(means, counts, num_clusters, rng)))
+    work = local_work.lloyd_means(path[-1].centroids)
   return path
 
 
 def fkm(search: Search) -> list[Steps]:
   """FKM of Garst and Reinders."""
-  num_rounds = search.options.num_rounds
-  return _refined(search, [_fkm(search, restart, num_rounds) for restart in search.restarts])
+  return [_fkm(search, restart, search.options.num_rounds) for restart in search.restarts]
 
 
 def fkm_lloyd(search: Search) -> list[Steps]:
@@ -200,13 +190,13 @@ def kfed(search: Search) -> list[Steps]:
     rng = search.server_rng(restart, 0)
     return server_step.combined_from_farthest(means, first, num_clusters, rng)
 
-  return _refined(search, [[Step(GATHER, centroids(restart))] for restart in search.restarts])
+  return [[Step(GATHER, centroids(restart))] for restart in search.restarts]
 
 
 def child_parent(search: Search) -> list[Steps]:
   """k-means of the centroids that child servers found and updated point by point."""
   num_clusters, options = search.config.n_clusters, search.options
-  work = local_work.child_means(num_clusters, options.min_count, options.shuffle)
+  work = local_work.child_means(num_clusters, options.min_count)
 
   def centroids(restart: int) -> np.ndarray:
     means, counts, _ = search.gather(work, restart, 0)
@@ -214,7 +204,11 @@ def child_parent(search: Search) -> list[Steps]:
     rng = search.server_rng(restart, 0)
     return server_step.combined_means(means, weights, num_clusters, rng)
 
-  return _refined(search, [[Step(GATHER, centroids(restart))] for restart in search.restarts])
+  starts = [centroids(restart) for restart in search.restarts]
+  return [
+      _with_lloyd(search, [Step(GATHER, start)], start, options.lloyd_rounds, tol=0.0)
+      for start in starts
+  ]
 
 
 def tff_minibatch(search: Search) -> list[Steps]:

@@ -3,167 +3,129 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Sequence
 
+from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 
-FRESH = "fresh"
-WARM = "warm"
 # Of `Sums`, without `privacy`.
 MOST_ROUNDS = 30
 _LEAST_ROUNDS = 6
 
-_CHECKS: Mapping[str, Callable[[Any], None]] = {
-    "n_init": lambda value: validate.integer(minimum=1, n_init=value),
-    "num_rounds": lambda value: validate.integer(minimum=1, num_rounds=value),
-    "tol": lambda value: validate.not_negative(tol=value),
-    "min_count": lambda value: validate.integer(minimum=2, min_count=value),
-    "fkm_rounds": lambda value: validate.integer(minimum=1, fkm_rounds=value),
-    "server_init": lambda value: validate.one_of((FRESH, WARM), server_init=value),
-    "local_iterations": lambda value: validate.integer(minimum=1, local_iterations=value),
-    "local_clusters": lambda value: validate.integer(minimum=1, local_clusters=value),
-    "lloyd_rounds": lambda value: validate.integer(minimum=0, lloyd_rounds=value),
-    "weight_by_counts": lambda value: validate.boolean(weight_by_counts=value),
-    "shuffle": lambda value: validate.boolean(shuffle=value),
-}
+
+def _count(about: str, default: int | None, least: int = 1, **details: Any) -> Any:
+  rule = functools.partial(validate.integer, least)
+  return options.option(int, about, default, rule=rule, **details)
+
+
+def _rounds(default: int) -> Any:
+  return _count("The most rounds.", default)
+
+
+def _restarts(default: int) -> Any:
+  return _count("Number of restarts; the one with the lowest inertia is taken.", default)
+
+
+def _tolerance() -> Any:
+  about = "A restart ends when a round of Lloyd lowers its inertia by no more than this share."
+  return options.option(float, about, 1e-5, rule=validate.not_negative)
+
+
+def _least_count() -> Any:
+  return _count("The least number of points whose mean leaves a client, at least 2.", 2, least=2)
 
 
 @dataclasses.dataclass(frozen=True)
-class Algorithm:
-  """An algorithm with its options.
-
-  Attributes:
-    n_init: Number of restarts; the one with the lowest inertia is taken.
-    num_rounds: The most rounds.
-    min_count: The least number of points whose mean leaves a client, at least 2.
-    lloyd_rounds: The most rounds of Lloyd to add at the end, by sums.  They end early when
-      nothing improves.
-  """
+class Algorithm(options.Settings):
+  """An algorithm with its options."""
 
   name = ""
   n_init = 1
 
-  def __post_init__(self) -> None:
-    for field in dataclasses.fields(self):
-      value = getattr(self, field.name)
-      if value is not None or field.default is not None:
-        _CHECKS[field.name](value)
-
 
 @dataclasses.dataclass(frozen=True)
 class Sums(Algorithm):
-  """Splits, Lloyd's algorithm and swaps, by secure sums alone.
-
-  Attributes:
-    num_rounds: The most rounds, at least 6 and at least 5 + log2(K), since the first six find at
-      most two clusters, and each further one at most doubles them.  With no more than that, fewer
-      than K may be found.  Eight more rounds find the scale, the final means and their inertia.
-      Default: 30.  With `privacy` it follows from the number of clusters, and must be left out.
-  """
+  """Splits, Lloyd's algorithm and swaps, by secure sums alone."""
 
   name = "sums"
 
-  num_rounds: int | None = None
-
-  def __post_init__(self) -> None:
-    super().__post_init__()
-    if self.num_rounds is not None:
-      validate.integer(minimum=_LEAST_ROUNDS, num_rounds=self.num_rounds)
+  num_rounds: int | None = _count(
+      "The most rounds, at least 6 and at least 5 + log2(K), since the first six find at most two "
+      "clusters, and each further one at most doubles them. With no more than that, fewer than K "
+      "may be found. Eight more rounds find the scale, the final means and their inertia. With "
+      "`privacy` it follows from K, and must be left out.",
+      None, _LEAST_ROUNDS, default_text=f"{MOST_ROUNDS}",
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class FkmLloyd(Algorithm):
-  """Rounds of FKM for good starts, then rounds of Lloyd.
-
-  Attributes:
-    num_rounds: The most rounds of Lloyd.
-    tol: A restart ends when a round of Lloyd lowers its inertia by no more than this share.
-    fkm_rounds: The number of rounds of FKM before.
-    server_init: As in `Fkm`.
-    local_iterations: As in `Fkm`.
-  """
+  """Rounds of FKM for good starts, then rounds of Lloyd."""
 
   name = "fkm_lloyd"
 
-  n_init: int = 5
-  num_rounds: int = 100
-  tol: float = 1e-5
-  min_count: int = 2
-  fkm_rounds: int = 3
-  server_init: str = FRESH
-  local_iterations: int = 1
+  n_init: int = _restarts(5)
+  num_rounds: int = _count("The most rounds of Lloyd.", 100)
+  tol: float = _tolerance()
+  min_count: int = _least_count()
+  fkm_rounds: int = _count("The number of rounds of FKM before.", 3)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lloyd(Algorithm):
-  """Lloyd's algorithm by sums, from random centroids.
-
-  Attributes:
-    tol: A restart ends when a round lowers its inertia by no more than this share.
-  """
+  """Lloyd's algorithm by sums, from random centroids."""
 
   name = "lloyd"
 
-  n_init: int = 5
-  num_rounds: int = 100
-  tol: float = 1e-5
+  n_init: int = _restarts(5)
+  num_rounds: int = _rounds(100)
+  tol: float = _tolerance()
 
 
 @dataclasses.dataclass(frozen=True)
 class Fkm(Algorithm):
-  """Garst and Reinders, Federated K-Means Clustering.
-
-  Attributes:
-    server_init: Where the server's k-means of the clients' means starts in every round; "fresh"
-      from new seeds, "warm" from the last global centroids.
-    local_iterations: Lloyd steps of a client in every round but the first.
-  """
+  """Garst and Reinders, Federated K-Means Clustering."""
 
   name = "fkm"
 
-  n_init: int = 1
-  num_rounds: int = 20
-  min_count: int = 2
-  server_init: str = FRESH
-  local_iterations: int = 1
-  lloyd_rounds: int = 0
+  n_init: int = _restarts(1)
+  num_rounds: int = _rounds(20)
+  min_count: int = _least_count()
 
 
 @dataclasses.dataclass(frozen=True)
 class KFed(Algorithm):
-  """k-FED of Dennis, Li and Smith, one round that gathers.
-
-  Attributes:
-    local_clusters: The number of clusters to look for on a client, at most K.  Default: K.
-  """
+  """k-FED of Dennis, Li and Smith, one round that gathers."""
 
   name = "kfed"
 
-  n_init: int = 1
-  min_count: int = 2
-  local_clusters: int | None = None
-  lloyd_rounds: int = 0
+  n_init: int = _restarts(1)
+  min_count: int = _least_count()
+  local_clusters: int | None = _count(
+      "The number of clusters to look for on a client, at most K.", None, default_text="K"
+  )
 
 
 @dataclasses.dataclass(frozen=True)
 class ChildParent(Algorithm):
-  """k-means of the clients' centroids, one round that gathers.
-
-  Attributes:
-    weight_by_counts: Whether the server weighs the clients' centroids by their numbers of points.
-    shuffle: Whether a client shuffles its points before it sets a quarter of them aside.
-  """
+  """k-means of the clients' centroids, one round that gathers."""
 
   name = "child_parent"
 
-  n_init: int = 1
-  min_count: int = 2
-  weight_by_counts: bool = False
-  shuffle: bool = False
-  lloyd_rounds: int = 0
+  n_init: int = _restarts(1)
+  min_count: int = _least_count()
+  weight_by_counts: bool = options.option(
+      bool, "Whether the server weighs the clients' centroids by their numbers of points.", False,
+      rule=validate.boolean,
+  )
+  lloyd_rounds: int = _count(
+      "The most rounds of Lloyd to add at the end, by sums; they end when nothing improves.", 0,
+      least=0,
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,8 +134,8 @@ class TffMinibatch(Algorithm):
 
   name = "tff_minibatch"
 
-  n_init: int = 1
-  num_rounds: int = 20
+  n_init: int = _restarts(1)
+  num_rounds: int = _rounds(20)
 
 
 # By their names; the default comes first.

@@ -157,15 +157,12 @@ def initial_means(num_clusters: int, min_count: int) -> Work:
   )
 
 
-def lloyd_means(centroids: np.ndarray, local_iterations: int) -> Work:
-  """Returns a round of FKM: Lloyd steps from the server's centroids, empty clusters dropped."""
+def lloyd_means(centroids: np.ndarray) -> Work:
+  """Returns a round of FKM: a Lloyd step from the server's centroids, empty clusters dropped."""
 
   def work(points: np.ndarray, unused_rng: np.random.Generator) -> Means:
-    means = centroids
-    for _ in range(local_iterations):
-      means, counts = lloyd_steps(points, means, 1)
-      means, counts = means[counts > 0], counts[counts > 0]
-    return means, counts
+    means, counts = lloyd_steps(points, centroids, 1)
+    return means[counts > 0], counts[counts > 0]
 
   return work
 
@@ -215,17 +212,15 @@ def online_updates(means: np.ndarray, counts: np.ndarray, points: np.ndarray) ->
   return means, counts
 
 
-def child_means(num_clusters: int, min_count: int, shuffle: bool) -> Work:
+def child_means(num_clusters: int, min_count: int) -> Work:
   """Returns the child server's part of child/parent.
 
   A client clusters three quarters of its points.  The rest then arrive one by one, and
   each moves the nearest centroid to the mean of it and the points before.  The points
-  that arrive are the first quarter, as in the source, unless `shuffle` draws them.
+  that arrive are the first quarter, as in the source.
   """
 
   def local_means(points: np.ndarray, num_local: int, rng: np.random.Generator) -> Means:
-    if shuffle:
-      points = rng.permutation(points)
     num_arriving = len(points) // _ARRIVING_SHARE
     found = best_of_tries(points[num_arriving:], num_local, _MAX_STEPS, rng)
     return online_updates(*found, points[:num_arriving])

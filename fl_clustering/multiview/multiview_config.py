@@ -14,6 +14,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy as np
 
+from clustering_basics import options
 from clustering_basics import validate
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
@@ -79,7 +80,7 @@ PRIVATE_DEFAULTS: Mapping[str, Any] = {"n_init": 1, "num_rounds": 3, "tol": 0.0}
 
 
 @dataclasses.dataclass(frozen=True)
-class MultiViewConfig:
+class MultiViewConfig(options.Settings):
   """Everything but the data that changes the result.
 
   `FederatedMultiViewKMeans` documents every setting.
@@ -87,10 +88,20 @@ class MultiViewConfig:
 
   n_clusters: int
   view_weights: str = "equal"
-  alpha: float = 2.0
-  n_init: int = 5
-  num_rounds: int = 50
-  tol: float = 1e-6
+  alpha: float = options.option(
+      float, "Exponent of the view weights, > 1; closer to 1 makes learnt weights less equal.", 2.0,
+      rule=validate.positive,
+  )
+  n_init: int = options.option(
+      int, "Restarts; the one with the lowest objective is kept.", 5, rule=validate.AT_LEAST_ONE
+  )
+  num_rounds: int = options.option(
+      int, "Maximum number of rounds of a restart.", 50, rule=validate.AT_LEAST_ONE
+  )
+  tol: float = options.option(
+      float, "A restart ends when a round lowers the objective by less than this share of it.",
+      1e-6, rule=validate.not_negative,
+  )
   standardize: bool = True
   field_widths: Sequence[int] | None = None
   privacy: privacy_lib.ViewPrivacy | None = None
@@ -99,12 +110,9 @@ class MultiViewConfig:
   def __post_init__(self) -> None:
     validate.integer(minimum=1, n_clusters=self.n_clusters)
     validate.one_of(VIEW_WEIGHTS, view_weights=self.view_weights)
-    validate.positive(alpha=self.alpha)
+    super().__post_init__()
     if self.rule.learns and self.alpha <= 1:
       raise validate.error("alpha", f"be > 1 with `view_weights`={self.view_weights!r}", self.alpha)
-    validate.integer(minimum=1, n_init=self.n_init)
-    validate.integer(minimum=1, num_rounds=self.num_rounds)
-    validate.not_negative(tol=self.tol)
     validate.boolean(standardize=self.standardize)
     grid_scaling.check_field_widths(self.field_widths, self.standardize)
     validate.integer(minimum=0, seed=self.seed)

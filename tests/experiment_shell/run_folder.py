@@ -43,7 +43,7 @@ def written(folder, document, tables):
   """
   for name, rows in tables.items():
     pd.DataFrame(rows).to_csv(os.path.join(folder, f"{name}.csv"), index=False)
-  document = {"inputs": {}, "skipped": {}, "versions": {"python": "3.11"}, **document}
+  document = {"inputs": {}, "versions": {"python": "3.11"}, **document}
   with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
     json.dump(file_format.stamped(document), file)
   return finished_run.FinishedRun(folder)

@@ -45,8 +45,7 @@ def _load(config, stack, source="here", **more):
   stack.callback(_MEASURED.append, "closed")
   return tidy_experiment.Inputs(
       data=dict(_FAULTS), identity={"data": {"source": source, "shape": (2, 3), **more}},
-      about={"rows": {"wide": 2, "long": None}}, skipped={"b": "<none>"}, warnings=("<few>",),
-      lines=("data: two",),
+      about={"rows": {"wide": 2, "long": None}}, warnings=("<few>",), lines=("data: two",),
   )
 
 
@@ -300,17 +299,16 @@ class TidyExperimentTest(parameterized.TestCase):
 
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     page = pathlib.Path(self.undisturbed.join("report.html")).read_text()
-    self.assertIn("left out: b: <none>", self.printed)
     for text in (
         "A toy &amp; more</h1>", "007 is better at 0.5.", "Means at 0.5</h2>", "&lt;a&gt;",
-        "&lt;none&gt;", "&lt;few&gt;", "Read it.", "Falls.", "0.717", "below zero</th>",
+        "&lt;few&gt;", "Read it.", "Falls.", "0.717", "below zero</th>",
     ):
       self.assertIn(text, page)
     for text in ("Not there", "<a>", "-0.00"):
       self.assertNotIn(text, page)
     self.assertRegex(page, r"<td>rows wide</td>\s+<td>2</td>")
     self.assertRegex(page, '"scroll"[^>]+"Means at 0.5"')
-    self.assertRegex(page, '"scroll text"[^>]+"Left out"')  # To the left.
+    self.assertRegex(page, '"scroll text"[^>]+"Warnings"')  # To the left.
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
     self.assertRegex(

@@ -12,8 +12,7 @@ from fl_clustering.points import privacy
 _PRIVACY = privacy.PointPrivacy(1.0, 1e-6, 2.0)
 _OPTIONS = {
     "n_init": 2, "num_rounds": 7, "tol": 0.1, "min_count": 3, "fkm_rounds": 2,
-    "server_init": "warm", "local_iterations": 2, "local_clusters": 2, "weight_by_counts": True,
-    "shuffle": False, "lloyd_rounds": 4,
+    "local_clusters": 2, "weight_by_counts": True, "lloyd_rounds": 4,
 }
 
 
@@ -28,7 +27,6 @@ class KMeansConfigTest(parameterized.TestCase):
     self.assertEqual((config.algorithm.name, kmeans_config.MOST_ROUNDS), ("sums", 30))
     fkm_lloyd = kmeans_config.KMeansConfig(4, "fkm_lloyd").algorithm
     self.assertEqual((fkm_lloyd.fkm_rounds, fkm_lloyd.n_init, fkm_lloyd.min_count), (3, 5, 2))
-    self.assertEqual((fkm_lloyd.server_init, fkm_lloyd.local_iterations), ("fresh", 1))
 
   def test_every_algorithm_is_searched_by_and_no_other_is_taken(self):
     kinds = list(kmeans_config.ALGORITHMS.values())
@@ -46,8 +44,8 @@ class KMeansConfigTest(parameterized.TestCase):
       ("n_clusters", 0), ("n_clusters", 1.5), ("algorithm", "lloyds"), ("standardize", "yes"),
       ("field_widths", (1, 2)),
       ("seed", -1), ("num_rounds", 5), ("n_init", 0, "fkm"), ("num_rounds", 0, "lloyd"),
-      ("tol", -1.0, "lloyd"), ("min_count", 1, "fkm"), ("server_init", "cold", "fkm"),
-      ("local_iterations", 0, "fkm"), ("local_clusters", 9, "kfed"), ("shuffle", 1, "child_parent"),
+      ("tol", -1.0, "lloyd"), ("min_count", 1, "fkm"),
+      ("local_clusters", 9, "kfed"), ("weight_by_counts", 1, "child_parent"),
       ("num_rounds", 9, "sums", _PRIVACY), ("standardize", True, "sums", _PRIVACY),
       ("privacy", _PRIVACY, "fkm"), ("privacy", 1.0),
       ("privacy", privacy.ViewPrivacy(1.0, 1e-6, (1.0,))),

@@ -10,8 +10,7 @@ from tests.kmeans import numpy_reference
 _FROM_SCRATCH = (
     ("initial", lambda: local_work.initial_means(6, 2)),
     ("separated", lambda: local_work.separated_means(6, 2)),
-    ("child", lambda: local_work.child_means(6, 2, False)),
-    ("shuffled_child", lambda: local_work.child_means(6, 2, True)),
+    ("child", lambda: local_work.child_means(6, 2)),
 )
 
 
@@ -90,12 +89,6 @@ class FromScratchTest(parameterized.TestCase):
       np.testing.assert_allclose(means[counts > 0] - row, 0, atol=1e-9)
       self.assertEmpty(local_work.released_means(rows, means, counts, 2)[1])
 
-  def test_shuffling_follows_the_generator(self):
-    points, work = _rng().standard_normal((40, 2)), local_work.child_means(6, 2, True)
-    first, again, other = (work(points, _rng(seed))[0] for seed in (0, 0, 9))
-    np.testing.assert_array_equal(first, again)
-    self.assertFalse(np.array_equal(first, other))
-
 
 class PartsTest(parameterized.TestCase):
   """What works are made of."""
@@ -131,22 +124,13 @@ class PartsTest(parameterized.TestCase):
     np.testing.assert_allclose(again, means)
     np.testing.assert_array_equal(counts, same)
 
-  @parameterized.parameters(1, 3)
-  def test_lloyd_steps_with_empty_centroids_dropped(self, steps):
+  def test_a_lloyd_step_with_empty_centroids_dropped(self):
     points = _blobs([(0, 0), (4, 0), (0, 4)], noise=1.5)
-    left = centroids = np.array([(0.0, 0.0), (3, 1), (1, 3), (20, 20), (1, 1)])
-    means, counts = local_work.lloyd_means(centroids, steps)(points, _rng())
-    for _ in range(steps):
-      left, expected = numpy_reference.lloyd_step(points, left)
-      left, expected = left[expected > 0], expected[expected > 0]
-    np.testing.assert_array_equal(counts, expected)
-    np.testing.assert_allclose(means, left)
-
-  def test_an_empty_centroid_does_not_come_back(self):
-    points = np.array([[0.0], [0.0], [0.0], [10.0]])
-    # All go to the first one, from which the last one would then be farther.
-    _, counts = local_work.lloyd_means(np.array([[9.0], [15.0]]), 3)(points, _rng())
-    np.testing.assert_array_equal(counts, [4])
+    centroids = np.array([(0.0, 0.0), (3, 1), (1, 3), (20, 20), (1, 1)])
+    means, counts = local_work.lloyd_means(centroids)(points, _rng())
+    left, expected = numpy_reference.lloyd_step(points, centroids)
+    np.testing.assert_array_equal(counts, expected[expected > 0])
+    np.testing.assert_allclose(means, left[expected > 0])
 
   def test_points_move_the_nearest_mean_one_after_the_other(self):
     given = np.array([[0.0], [10.0]]), np.array([1.0, 3.0])
@@ -156,10 +140,10 @@ class PartsTest(parameterized.TestCase):
     np.testing.assert_array_equal(counts, [3, 4])
     np.testing.assert_array_equal(given[0], [[0], [10]])
 
-  def test_the_first_quarter_arrives_unless_shuffled(self):
+  def test_the_first_quarter_arrives(self):
     # One of twelve points is far away: first, it only moves a mean that others made.
     points = np.concatenate([[[30.0]], _rng().standard_normal((11, 1))])
-    work = local_work.child_means(2, 2, False)
+    work = local_work.child_means(2, 2)
     self.assertLess(work(points, _rng())[0].max(), 20)
     self.assertEqual(work(points[::-1], _rng())[0].max(), 30)
 

@@ -1,10 +1,11 @@
 """Tests for fl_clustering.kmeans.rounds: what the server learns from the clients."""
 
+import importlib.util
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
-from clustering_basics import extras
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import local_work
@@ -37,7 +38,9 @@ class SumsTest(absltest.TestCase):
 
 class MinibatchTest(absltest.TestCase):
 
-  @absltest.skipUnless(extras.has_tff(), "TFF is an extra")
+  @absltest.skipUnless(
+      importlib.util.find_spec("tensorflow_federated"), "TFF is an extra"
+  )
   def test_is_the_one_of_tff(self):
     nightly.skip_by_day(self, True)
     import tensorflow as tf  # pylint: disable=g-import-not-at-top

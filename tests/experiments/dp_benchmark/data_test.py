@@ -1,6 +1,6 @@
-import dataclasses
 import gzip
 import os
+import re
 import types
 from unittest import mock
 import urllib.error
@@ -11,8 +11,6 @@ import numpy as np
 from sklearn import datasets
 
 from experiments.dp_benchmark import data
-from experiments.dp_benchmark import digits_embeddings
-from fl_clustering.tasks import digits
 from tests import nightly
 
 
@@ -32,8 +30,7 @@ class CenteredAndScaledTest(absltest.TestCase):
 class DatasetsTest(parameterized.TestCase):
 
   def _load(self, name, seed=0, data_dir=None):
-    (dataset,), unavailable = data.load_datasets([name], seed, data_dir)
-    self.assertEqual(unavailable, {})
+    dataset = data.DATASETS[name](seed, data_dir)
     self.assertEqual(dataset.name, name)
     self.assertEqual(dataset.points.dtype, np.float64)
     return dataset
@@ -55,13 +52,14 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(found, again)
     self.assertNotEqual(found, other)
 
-  def test_names_what_is_not_to_be_had_and_refuses_to_go_on_with_nothing(self):
-    with mock.patch.object(data, "load_uci", side_effect=data.Unavailable("no network")):
-      loaded, unavailable = data.load_datasets(["letter", "sklearn_digits"], 0, None)
-      with self.assertRaisesRegex(ValueError, "`datasets` .*no network"):
-        data.load_datasets(["letter"], 0, None)
-    self.assertEqual([dataset.name for dataset in loaded], ["sklearn_digits"])
-    self.assertEqual(unavailable, {"letter": "no network"})
+  @nightly.only
+  def test_the_network_of_the_embeddings_learns_and_only_the_seed_changes_it(self):
+    first, again, other = (self._load("digits_embeddings", seed) for seed in (0, 0, 1))
+
+    self.assertGreater(float(re.search(r"tells (.*)% of", first.source)[1]), 90)
+    self.assertEqual(first.points.shape, (5000, 40))
+    np.testing.assert_array_equal(again.points, first.points)
+    self.assertFalse(np.array_equal(other.points, first.points))
 
   @parameterized.parameters(
       ("sklearn_digits", (1797, 64)), ("photo_colors", (68_480, 3)),
@@ -127,6 +125,10 @@ class UciTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`data_dir` .*{name}"):
       data.load_uci("letter", self.folder)
 
+  def test_refuses_what_is_not_to_be_had(self):
+    with self.assertRaisesRegex(data.Unavailable, "`datasets` .*letter.*no network"):
+      data.load_uci("letter", self.folder)
+
   @parameterized.parameters(("letter", (20_000, 16)), ("gas_emissions", (36_733, 11)))
   def test_takes_of_openml_only_what_has_the_shape(self, name, shape):
     self.fetch.side_effect = None
@@ -137,26 +139,6 @@ class UciTest(parameterized.TestCase):
     self.fetch.return_value.data = np.ones((100, 17))
     with self.assertRaisesRegex(data.Unavailable, r"\(100, 17\)"):
       data.load_uci(name, None)
-
-
-class DigitsEmbeddingsTest(absltest.TestCase):
-
-  @nightly.only
-  def test_the_network_learns_and_only_the_seed_changes_it(self):
-    whole = digits.load()
-    few = dataclasses.replace(
-        whole, pool=whole.pool.take(np.arange(1000)),
-        global_test=whole.global_test.take(np.arange(100)),
-    )
-    self.enter_context(mock.patch.object(digits, "load", return_value=few))
-    (first, accuracy, _), (again, _, _), (other, _, _) = (
-        digits_embeddings.embeddings(seed, epochs=2) for seed in (0, 0, 1)
-    )
-
-    self.assertGreater(accuracy, 0.5)  # A guess is right for a tenth of them.
-    self.assertEqual(first.shape, (1100, digits_embeddings.DIM))
-    np.testing.assert_array_equal(again, first)
-    self.assertFalse(np.array_equal(other, first))
 
 
 if __name__ == "__main__":

@@ -21,13 +21,12 @@ def invented_loss(factor, k, epsilon, run=1.5):
   return 0.1 * factor * privacy * 2 / math.log2(2 * k) * (1 + 0.02 * (run - 1.5))
 
 
-def write(folder, factors=None, datasets=None, skipped=None, **settings):
+def write(folder, factors=None, datasets=None, **settings):
   """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`.
 
   Args:
     factors: Method -> its factor, for the methods that were run.
     datasets: Data set -> what is known about it.
-    skipped: What was left out -> why.
     **settings: Other fields of the `BenchmarkConfig` than the default.
   """
   factors, datasets = factors or FACTORS, datasets or DATASETS
@@ -42,6 +41,6 @@ def write(folder, factors=None, datasets=None, skipped=None, **settings):
       for cell in benchmark.cells(config, datasets)
   ]
   return run_folder.written(folder, {
-      "experiment": "dp_benchmark", "config": config.to_json(), "skipped": skipped or {},
+      "experiment": "dp_benchmark", "config": config.to_json(),
       "inputs": {"datasets": datasets},
   }, {"results": results})

@@ -83,7 +83,7 @@ class SummaryTest(absltest.TestCase):
       self.assertEqual(_frames(("extreme",))["headline"]["verdict"].tolist(), ["none"])
     self.assertEmpty(_frames(("sse", "real"))["headline"])
 
-  def test_tables_over_noise_data_and_epsilon(self):
+  def test_tables_over_noise_and_data(self):
     places, over_noise = sample_papers.PLACES, self.frames["over_noise"]
 
     row = _row(over_noise, panel="50 points, beta 0.1", method="FKM")
@@ -92,13 +92,6 @@ class SummaryTest(absltest.TestCase):
     self.assertEqual(over_noise["method"].tolist(), 9 * labels)
     row = _row(self.frames["sse_table"], method="FKM, then Lloyd")
     self.assertAlmostEqual(row["breast cancer"], 2 * places["fkm_lloyd"])
-    for method, kind, column in (
-        ("private none epsilon=0.5", methods.NONE, "0.5"),
-        ("central", "central k-means", "no privacy"),
-    ):
-      row = _row(self.frames["privacy"], of="noise 1.5", method=kind)
-      expected = (1 + 0.02 * places[method]) / (1 + 0.02 * places["true_centers"])
-      self.assertAlmostEqual(row[column], expected)
 
   def test_every_figure_is_chosen_by_its_name(self):
     drawn = {
@@ -108,7 +101,6 @@ class SummaryTest(absltest.TestCase):
         "extreme": {"extreme_points", "extreme"},
         "real": {"silhouettes"},
         "sse": {"sse"},
-        "privacy": {"loss_over_epsilon"},
     }
     self.assertCountEqual(drawn, config.FIGURES)
     names = {figure.name for figure in papers.EXPERIMENT.figures}
@@ -193,7 +185,7 @@ class FederatedTest(absltest.TestCase):
     rounds = [types.SimpleNamespace(centroids=None, bytes_down=3, bytes_up=7) for _ in range(2)]
     model = types.SimpleNamespace(cluster_centers_=None, history_=rounds)
     with mock.patch.object(methods, "_fit", lambda *unused: model):
-      found = methods.METHODS["best_one_round"](None, 0)
+      found = methods.METHODS["best_one_round"].run(None, 0)
     self.assertEqual(found.bytes_down_per_client, 5 * 2 * 3)
     self.assertEqual(found.bytes_up_per_client, 5 * 2 * 7)
 

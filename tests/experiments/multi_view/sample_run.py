@@ -64,7 +64,6 @@ def write(folder, ari=None, num_seeds=3, names=("sample",), **settings):
   keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
   return run_folder.written(folder, {
       "experiment": "multi_view", "config": config.to_json(), "inputs": described,
-      "skipped": {"other": "not <here>"},
   }, {
       table: pd.DataFrame(rows, columns=[*keys, *tidy[table], "metric", "value"])
       for table, rows in tables.items()
