@@ -33,15 +33,10 @@ GLOBAL_MODELS = (
 )
 
 
-def chosen(config: Mapping[str, Any]) -> list[str]:
-  """Returns the methods that are no controls."""
-  return [name for name in config["methods"] if name not in method_registry.CONTROLS]
-
-
 def methods(config: Mapping[str, Any]) -> list[str]:
   """Returns all methods and controls in the order of the tables."""
   return method_registry.ordered([
-      method_registry.PRETRAIN, *chosen(config), *method_registry.CONTROLS, *config["personal"],
+      method_registry.PRETRAIN, *config["methods"], *method_registry.CONTROLS, *config["personal"],
       method_registry.FEDAVG_MATCHED,
   ])
 
@@ -124,7 +119,7 @@ def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   ]
   # Where clients are in several clusters, there is no index, and the groups are not found.
   are_known = means["ari"].groupby("setting").transform("any")
-  is_chosen = means.index.get_level_values("method").isin(chosen(config))
+  is_chosen = means.index.get_level_values("method").isin(config["methods"])
   low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
   return _in_order(means.assign(**{
       "repetitions": groups.size(), "sd": groups["accuracy"].std(),
@@ -183,7 +178,7 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
 
 def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns in which settings a method that groups clients is better than the references."""
-  own = all_gains[all_gains["method"].isin(chosen(config))]
+  own = all_gains[all_gains["method"].isin(config["methods"])]
   better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
   over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
   both = [setting for setting in over_fedavg if setting in over_finetuned]

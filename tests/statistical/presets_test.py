@@ -76,7 +76,7 @@ class PresetsTest(parameterized.TestCase):
   )
   def test_finds_the_groups(self, partition, names):
     config = _config(partition)
-    self.assertContainsSubset(names, config.chosen_methods)
+    self.assertContainsSubset(names, config.methods)
     for name, _, index in _clusters(config, names):
       self.assertGreaterEqual(index, _LEAST, name)
 
