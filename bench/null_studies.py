@@ -60,7 +60,7 @@ def claims(law: str, num_seeds: int, rng: np.random.Generator) -> Claims:
       num_seeds=num_seeds,
   )
   config = study.to_json()
-  methods = (method_registry.PRETRAIN, *study.run.chosen_methods, *method_registry.CONTROLS)
+  methods = (method_registry.PRETRAIN, *study.run.methods, *method_registry.CONTROLS)
   rows = []
   for cell in cells.cells(study):
     of_seed = rng.normal(0, _OF_SEED)

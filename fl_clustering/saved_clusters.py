@@ -307,7 +307,7 @@ def most_accurate(
     confusions = found.clients if found.validation is None else found.validation
     return float(np.mean(metrics_lib.accuracy(confusions)))
 
-  return max(config.chosen_methods or (registry.FEDAVG,), key=score)
+  return max(config.methods or (registry.FEDAVG,), key=score)
 
 
 def of_result(

@@ -52,7 +52,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertIsNone(config.mr_mtl_lambda)
     self.assertEqual(_Config(**json.loads(json.dumps(config.to_json()))), config)
     self.assertEqual(config.training_settings(), _Config().training_settings())
-    self.assertEqual(config.chosen_methods, _Config().chosen_methods)
+    self.assertEqual(config.methods, _Config().methods)
     self.assertEqual(config.repeats_of("ditto"), 0)
 
   def test_personal_models_can_be_of_a_model_that_takes_no_images(self):
@@ -90,10 +90,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(found, _Config(num_clusters=3))
     self.assertEqual(found.method_settings("kmeans").num_clusters, 3)
     self.assertEqual(found.training_settings(), config.training_settings())
-
-  def test_controls_may_be_named(self):
-    config = _Config(methods=("fedavg", "kmeans"))
-    self.assertEqual(config.chosen_methods, ("kmeans",))
 
   @parameterized.parameters(
       ("hierarchical", {}, "num_clusters", 8, None),
@@ -194,7 +190,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("evaluated_clients", {"num_clients": 5, "evaluated_clients": 6}),
       ("controls", {"controls": ("fedavg", "fedprox")}),
       ("controls", {"controls": ("fedavg", "fedavg")}), ("controls", {"controls": ("local",)}),
-      ("methods", {"controls": ("fedavg",), "methods": ("local",)}),
+      ("methods", {"methods": ("local",)}),
       ("representation", {"methods": ("hierarchical",), "representation": "sketch"}),
       ("num_clusters",
        {"representation": "sketch", "methods": ("kmeans",), "num_clusters": "auto"}),

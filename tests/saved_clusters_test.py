@@ -41,7 +41,7 @@ class MostAccurateTest(absltest.TestCase):
 
   def _chosen(self, methods=("kmeans", "ifca"), **found):
     return saved_clusters.most_accurate(
-        types.SimpleNamespace(chosen_methods=methods),
+        types.SimpleNamespace(methods=methods),
         types.SimpleNamespace(methods=found),
     )
 

@@ -10,7 +10,7 @@ import os
 from typing import Any, Iterator, Mapping, TYPE_CHECKING
 
 from clustering_basics import intervals
-from experiments.study import settings as settings_lib
+from experiments.study import config as config_lib
 from fl_clustering.methods import registry
 
 if TYPE_CHECKING:
@@ -85,6 +85,6 @@ def text(about: Mapping[str, str]) -> str:
     of_settings = list(rows(cells, config))
     for setting in config["settings"]:
       lines = (HEADER, ("---",) * len(HEADER), *(row for of, row in of_settings if of == setting))
-      found += f"`{setting}`: {settings_lib.SETTINGS[setting].about}.\n\n"
+      found += f"`{setting}`: {config_lib.SETTINGS[setting].about}.\n\n"
       found += "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
   return found

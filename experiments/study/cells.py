@@ -25,6 +25,7 @@ from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import result as result_lib
@@ -49,7 +50,8 @@ def load_task(
     config: config_lib.StudyConfig, data_dir: str | None, setting: str, seed: int, fold: int
 ) -> federated_task.FederatedTask:
   tested = held_out.Fold(fold - 1, config.num_folds) if config.num_folds else None
-  return data_lib.load(config.run_config(setting, seed), data_dir, tested)
+  run = config.run_config(setting, seed)
+  return task_registry.load_task(run, data_dir, run, tested)
 
 
 def cells(config: config_lib.StudyConfig, machine: Machine | None = None) -> list[dict[str, Any]]:

@@ -82,19 +82,15 @@ def _height_of_repetitions(frame: pd.DataFrame) -> float:
 
 _DATA = "clients: {num_clients}, seeds: {num_seeds}"
 FIGURES = (
-    tidy_experiment.Figure(
-        "over_fedavg",
-        f"Gain over FedAvg of equal work, percentage points; {_DATA}",
-        "Look for green: there a method is more accurate than training everyone together. Gains "
-        "on white can't be told from chance.",
-        _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
-    ),
-    tidy_experiment.Figure(
-        "over_finetuned",
-        f"Gain over fine-tuning at every client, percentage points; {_DATA}",
-        "The same against the global model that every client fits to its own data. A method that "
-        "is green above and red here helps less than that does.",
-        _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
+    *(
+        tidy_experiment.Figure(
+            name, f"Gain over {reference}, percentage points; {_DATA}",
+            "Look for green: there a method is more accurate. Gains on white can't be told from "
+            "chance. A method that is green over FedAvg and red over fine-tuning helps less than "
+            "fine-tuning the common model does.",
+            _draw_gains, height=lambda frame: 0.26 * frame["method"].nunique() + 0.5,
+        )
+        for name, reference in summary.REFERENCES.values()
     ),
     tidy_experiment.Figure(
         "by_repetition",

@@ -11,15 +11,18 @@ import pandas as pd
 from clustering_basics import intervals
 from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
-from experiments.study import settings as settings_lib
+from experiments.study import config as config_lib
 from experiments.three_phase_emnist import report
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
 
 ROUNDS, PROBLEMS = "rounds", "problems"
 FEDAVG, FINETUNED = method_registry.FEDAVG, method_registry.FINETUNED
-# What methods are compared with.
-REFERENCES = {FEDAVG: "over_fedavg", FINETUNED: "over_finetuned"}
+# What methods are compared with: the name of the frame of their gains over it, and what it is.
+REFERENCES = {
+    FEDAVG: ("over_fedavg", "FedAvg of equal work"),
+    FINETUNED: ("over_finetuned", "fine-tuning at every client"),
+}
 # From this adjusted Rand index on, a method has found the true groups.
 FOUND = 0.95
 GROUPS_FOUND, GROUPS_MISSED, NOT_SCORED = "groups found", "not found", "not scored"
@@ -30,15 +33,10 @@ GLOBAL_MODELS = (
 )
 
 
-def chosen(config: Mapping[str, Any]) -> list[str]:
-  """Returns the methods that are no controls."""
-  return [name for name in config["methods"] if name not in method_registry.CONTROLS]
-
-
 def methods(config: Mapping[str, Any]) -> list[str]:
   """Returns all methods and controls in the order of the tables."""
   return method_registry.ordered([
-      method_registry.PRETRAIN, *chosen(config), *method_registry.CONTROLS, *config["personal"],
+      method_registry.PRETRAIN, *config["methods"], *method_registry.CONTROLS, *config["personal"],
       method_registry.FEDAVG_MATCHED,
   ])
 
@@ -121,7 +119,7 @@ def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   ]
   # Where clients are in several clusters, there is no index, and the groups are not found.
   are_known = means["ari"].groupby("setting").transform("any")
-  is_chosen = means.index.get_level_values("method").isin(chosen(config))
+  is_chosen = means.index.get_level_values("method").isin(config["methods"])
   low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
   return _in_order(means.assign(**{
       "repetitions": groups.size(), "sd": groups["accuracy"].std(),
@@ -180,7 +178,7 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
 
 def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns in which settings a method that groups clients is better than the references."""
-  own = all_gains[all_gains["method"].isin(chosen(config))]
+  own = all_gains[all_gains["method"].isin(config["methods"])]
   better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
   over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
   both = [setting for setting in over_fedavg if setting in over_finetuned]
@@ -200,7 +198,7 @@ def summarise(
   found = cells(tidy[tidy_experiment.RESULTS])
   of_methods, all_gains = scores(found, config), gains(found, config)
   frames = {"methods": of_methods, "problems": tidy[PROBLEMS].drop(columns=["metric", "value"])}
-  for reference, name in REFERENCES.items():
+  for reference, (name, _) in REFERENCES.items():
     rows = all_gains[all_gains["reference"] == reference].drop(columns="reference")
     frames[name] = rows.dropna(subset="gain")
     frames[f"{name}_by_setting"] = _by_setting(rows, [
@@ -222,7 +220,7 @@ def summarise(
       **frames,
       "headline": headline(all_gains, config),
       "settings": pd.DataFrame([
-          {"setting": name, "clients have": settings_lib.SETTINGS[name].about}
+          {"setting": name, "clients have": config_lib.SETTINGS[name].about}
           for name in config["settings"]
       ]),
       "accuracy_by_cost": _accuracy_by_cost(tidy[ROUNDS], config),
@@ -239,7 +237,6 @@ HEADLINES = {
     "(FedAvg of equal work) be told from chance; repetitions: {repetitions}.",
 }
 
-_GAIN = {"method": "{}", **frames_lib.gain_columns()}
 TABLES = (
     tidy_experiment.Table(
         "problems", "Methods that failed",
@@ -249,32 +246,28 @@ TABLES = (
     tidy_experiment.Table(
         "settings", "Settings", "What differs between the clients.", is_text=True,
     ),
-    tidy_experiment.Table(
-        "over_fedavg_by_setting",
-        "Gain over FedAvg of equal work, in percentage points (*: told from chance)",
-        "Of the clients' mean accuracy. With a star: the interval of the gain leaves out zero.",
-        folded=True, printed=True,
-    ),
-    tidy_experiment.Table(
-        "over_finetuned_by_setting",
-        "Gain over fine-tuning at every client, in percentage points (*: told from chance)",
-        "With a star as above. A method with a gain over FedAvg and a loss here helps less than "
-        "fine-tuning the common model does.",
-        folded=True, printed=True,
+    *(
+        tidy_experiment.Table(
+            f"{name}_by_setting",
+            f"Gain over {reference}, in percentage points (*: told from chance)",
+            "Of the clients' mean accuracy. With a star: the interval of the gain leaves out zero. "
+            "A method with a gain over FedAvg and a loss over fine-tuning helps less than "
+            "fine-tuning the common model does.",
+            folded=True, printed=True,
+        )
+        for name, reference in REFERENCES.values()
     ),
     tidy_experiment.Table(
         "accuracy_by_setting", "The clients' mean accuracy", "Mean over the repetitions.",
         folded=True, printed=True,
     ),
-    tidy_experiment.Table(
-        "over_fedavg", "Gains over FedAvg of equal work, with intervals",
-        "In percentage points. Better and worse: the interval leaves out zero.", _GAIN,
-        by="setting", folded=True,
-    ),
-    tidy_experiment.Table(
-        "over_finetuned", "Gains over fine-tuning at every client, with intervals",
-        "In percentage points. Better and worse: the interval leaves out zero.", _GAIN,
-        by="setting", folded=True,
+    *(
+        tidy_experiment.Table(
+            name, f"Gains over {reference}, with intervals",
+            "In percentage points. Better and worse: the interval leaves out zero.",
+            {"method": "{}", **frames_lib.gain_columns()}, by="setting", folded=True,
+        )
+        for name, reference in REFERENCES.values()
     ),
     tidy_experiment.Table(
         "methods", "Accuracies, with intervals",

@@ -7,7 +7,6 @@ from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
-from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 
@@ -93,14 +92,6 @@ def completed(
   if "num_clusters" in of_used:  # Without one given, there are no more of them than clients.
     of_used["num_clusters"] = min(of_used["num_clusters"], used.num_clusters)
   return {**settings, **of_data, **of_used}
-
-
-def load(
-    config: config_lib.ThreePhaseConfig, data_dir: str | None,
-    fold: held_out.Fold | None = None,
-) -> federated_task.FederatedTask:
-  """Returns the task that the settings name, as of `task_registry.load_task`."""
-  return task_registry.load_task(config, data_dir, config, fold)
 
 
 def identity(

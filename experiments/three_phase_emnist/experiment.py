@@ -13,6 +13,7 @@ from experiments.three_phase_emnist import figures
 from experiments.three_phase_emnist import report
 from experiments.three_phase_emnist import summary
 from fl_clustering.tasks import federated_task
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 
@@ -37,9 +38,9 @@ def _load(
     config: config_lib.ThreePhaseConfig, stack: contextlib.ExitStack, *,
     data_dir: str | None = None, reuse: str | None = None, clients_per_block: int | None = None,
 ) -> tidy_experiment.Inputs:
-  """Loads the data; the options are as of `data.load`, and of `Loaded`."""
+  """Loads the data; the options are as of `load_task`, and of `Loaded`."""
   del stack
-  task = data.load(config, data_dir)
+  task = task_registry.load_task(config, data_dir, config)
   num_clients = f"{len(task.clients):,} clients, {len(task.new_clients):,} new"
   lines = (
       data.engine_line(config.engine), f"data: {task.source}, {num_clients}",

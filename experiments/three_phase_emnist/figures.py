@@ -38,15 +38,6 @@ _MAX_POINTS = 500
 _BINS = 40  # Of the range from 0 to 1.
 _FEW_ROUNDS = 12
 _MATCHED_SHOWN = 1.5  # Times the rounds of all others.
-# Smaller markers come later, so that all show where they coincide.
-_REPRESENTATION_LOOKS: dict[str, Look] = {
-    name: {"color": color, "marker": marker, "markersize": size, "linewidth": size / 3,
-           "label": name.replace("_", " ")}
-    for name, color, marker, size in (
-        ("weights", "#332288", "o", 7.5), ("update", "#cc6677", "s", 5.5),
-        ("normalized_update", "#44aa99", "^", 3.5),
-    )
-}
 _VERDICT_COLORS = {
     intervals.BETTER: figure_style.METHOD_COLORS["green"],
     intervals.WORSE: figure_style.METHOD_COLORS["vermilion"],
@@ -189,28 +180,6 @@ def _height(frame: pd.DataFrame, row: float) -> float:
   return 0.6 + row * len(frame["method"].unique())
 
 
-def _draw_group_recovery(frame: pd.DataFrame, axes: Axes) -> None:
-  epochs = sorted(
-      frame["epochs"].unique(),
-      key=lambda text: (text.isdigit(), int(text) if text.isdigit() else text),  # Words first.
-  )
-  shown = frame.assign(place=frame["epochs"].map(epochs.index))
-  for representation, look in _REPRESENTATION_LOOKS.items():
-    line = shown[shown["representation"] == representation].sort_values("place")
-    axes.plot(line["place"], line["ari"], **look)
-  used = shown[shown["used"] == 1]
-  axes.plot(
-      used["place"], used["ari"], color=_INK, marker="o", markersize=13,
-      linestyle="", markerfacecolor="none", label="used by this run",
-  )
-  axes.set_xticks(range(len(epochs)), [text.replace(" ", "\n") for text in epochs])
-  axes.set_xlim(-0.3, len(epochs) - 0.7)
-  axes.set_ylim(min(-0.05, frame["ari"].min() - 0.05), 1.09)
-  axes.set_xlabel("local epochs")
-  axes.set_ylabel("adjusted Rand index")
-  axes.grid(True)
-
-
 def _separate(
     axis: Axis, clusters: np.ndarray, draw_lines: Sequence[Callable[..., Any]], color: str,
     widths: tuple[float, float],
@@ -323,12 +292,6 @@ FIGURES = (
         "client; of more than 500, there is a histogram. Boxes are quartiles and medians, whiskers "
         "the 10th and 90th percentile, diamonds means.",
         _draw_client_accuracy, height=functools.partial(_height, row=0.4),
-    ),
-    tidy_experiment.Figure(
-        "group_recovery", "How well each grouping finds the true groups (1: exactly, 0: by chance)",
-        "Each line is one way to represent a client, after so many local epochs, or as its last "
-        "round of phase 1 left it; the circle marks what this run used.",
-        _draw_group_recovery, panels="method",
     ),
     tidy_experiment.Figure(
         "distance_matrix", "Euclidean distances between every two clients, ordered by cluster",

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import itertools
-import math
 import os
 import shutil
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
-Row = dict[str, Any]
+Row = rows_lib.Row
 # Of more clients, so many are shown by their distances, evenly spaced.
 _MOST_IN_MATRIX = 100
 # Local epochs by which groups are looked for besides the run's own.
@@ -84,13 +83,6 @@ def _ends(folder: str, engine: str) -> Iterator[None]:
     ) from e
 
 
-def _rows(named: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
-  """Yields a row for every number; one that is not defined, as a recall without rows, has none."""
-  for metric, value in named:
-    if not math.isnan(value):
-      yield {**columns, "metric": metric, "value": value}
-
-
 def client_rows(
     task: "federated_task.FederatedTask", result: "result_lib.ThreePhaseResult"
 ) -> Iterator[Row]:
@@ -115,7 +107,7 @@ def client_rows(
           (("cluster", cluster) for cluster in (clusters[i] if clusters else ())),
           zip(metrics, values[i]),
       )
-      yield from _rows(own, phase=phase, method=method, client=client_id)
+      yield from rows_lib.named(own, phase=phase, method=method, client=client_id)
 
   first, new_clients = registry.PRETRAIN, task.new_client_ids
   client_ids = task.client_ids

@@ -24,12 +24,13 @@ REPRESENTATIONS = ("weights", "update", "normalized_update")
 
 
 class Represented:
-  """What of the clients' weights is grouped, made for a few rows or columns at a time.
+  """Weights less an offset and divided, made for a few rows or columns at a time.
 
   For many clients and large models, a copy of all would be gigabytes.
 
   Attributes:
-    shape: (num_clients, num_parameters).
+    shape: (n, num_parameters).
+    dtype: float32.
   """
 
   def __init__(
@@ -39,7 +40,7 @@ class Represented:
     """Keeps the arrays, and copies none.
 
     Args:
-      vectors: The clients' weights, float32 of shape (n, num_parameters).
+      vectors: The weights, float32 of shape (n, num_parameters).
       offset: What is subtracted from every row, float32 of shape (num_parameters,).
       scales: What every row is divided by then, float32 of shape (n,).
       rows: Positions in `vectors` of the rows that are here; all of them by default.
@@ -48,7 +49,7 @@ class Represented:
     self._offset = offset
     self._scales = scales
     self._rows = np.arange(len(vectors)) if rows is None else np.asarray(rows, int)
-    self.shape = (len(self._rows), vectors.shape[1])
+    self.shape, self.dtype = (len(self._rows), vectors.shape[1]), vectors.dtype
 
   def __len__(self) -> int:
     return len(self._rows)

@@ -94,9 +94,9 @@ class _OneKind(options.Settings):
 
   def __call__(self, pool: examples_lib.ImagePool, num_clients: int, seed: int) -> Split:
     _check_size(pool, num_clients)
-    rng, skew = randomness.generator(seed, "partition: shares"), dataclasses.asdict(self)
-    shares = self.shares(pool.pool.labels, num_clients, rng, **skew)
-    return _split(pool, shares, seed, skew.get("dirichlet_alpha"))
+    rng = randomness.generator(seed, "partition: shares")
+    shares = self.shares(pool.pool.labels, num_clients, rng, **dataclasses.asdict(self))
+    return _split(pool, shares, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +177,7 @@ class KnownGroups(options.Settings):
     _check_size(pool, num_clients)
     rng = randomness.generator(seed, "partition: shares")
     shares = _grouped_shares(pool.pool.labels, groups, rng, self.dirichlet_alpha)
-    return _split(pool, shares, seed, self.dirichlet_alpha, groups, transformations)
+    return _split(pool, shares, seed, groups, transformations)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +221,6 @@ def _split(
     pool: examples_lib.ImagePool,
     shares: list[np.ndarray],
     seed: int,
-    dirichlet_alpha: float | None = None,
     groups: np.ndarray | None = None,
     transformations: Sequence[known_groups.Transformation] = (),
 ) -> Split:
@@ -230,12 +229,11 @@ def _split(
   Args:
     shares: Every client's indices; those of clients with too few are topped up, in place.
     seed: Decides about ties, and about training and testing.
-    dirichlet_alpha: What the shares were drawn with.
     groups: The clients' groups, of shape (num_clients,); None without known groups.
     transformations: The groups' transformations.
   """
   members = _members_by_group(np.zeros(len(shares), int) if groups is None else groups)
-  warnings = _top_up(shares, members, pool.pool.labels, seed, dirichlet_alpha)
+  warnings = _top_up(shares, members, pool.pool.labels, seed)
   examples, global_test = pool.pool, pool.global_test
   if groups is not None:
     group_of = np.zeros(len(examples), int)
@@ -305,8 +303,7 @@ def _grouped_shares(
 
 
 def _top_up(
-    shares: list[np.ndarray], members_by_group: Sequence[np.ndarray], labels: np.ndarray,
-    seed: int, dirichlet_alpha: float | None,
+    shares: list[np.ndarray], members_by_group: Sequence[np.ndarray], labels: np.ndarray, seed: int
 ) -> tuple[str, ...]:
   """Tops up the clients with too few examples, in place, within groups; returns warnings."""
   num_clients, minimum = len(shares), shares_lib.MIN_EXAMPLES_PER_CLIENT
@@ -317,9 +314,8 @@ def _top_up(
   if num_small > held_out.MAX_SMALL_FRACTION * num_clients:
     raise validate.error(
         "num_clients",
-        f"leave three in four clients at least {minimum} examples (with "
-        f"`dirichlet_alpha`={dirichlet_alpha}, which may be larger, this draw leaves {num_small} "
-        "clients fewer)",
+        f"leave three in four clients at least {minimum} examples (this draw leaves {num_small} "
+        "fewer; a larger `dirichlet_alpha` leaves less)",
         num_clients,
     )
   rng = randomness.generator(seed, "partition: top-up")
@@ -328,7 +324,7 @@ def _top_up(
     for member, share in zip(members, full):
       shares[member] = share
   return (
-      f"The Dirichlet({dirichlet_alpha:g}) draw left {num_small} of {num_clients} clients with "
-      f"fewer than {minimum} examples; they were topped up to {minimum} of one label, from the "
-      "clients with the most of it.",
+      f"The Dirichlet draw left {num_small} of {num_clients} clients with fewer than {minimum} "
+      f"examples; they were topped up to {minimum} of one label, from the clients with the most of "
+      "it.",
   )

@@ -103,7 +103,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
       "Comma-separated, of: " + ", ".join(method_registry.METHODS) + ". All that build on phase 1 "
       "share it.",
       ("kmeans", "dynamic_distance", "hierarchical"), several=True, may_be_empty=True,
-      choices=method_registry.METHODS,
+      values=method_registry.METHODS, choices=method_registry.METHODS,
   )
   controls: tuple[str, ...] = options.option(
       str,
@@ -198,10 +198,8 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
 
   def _complete_options_of(self, setting: str) -> None:
     """Completes the options that the choices of a setting use, and refuses the others."""
-    chosen = getattr(self, setting)
-    names = chosen if isinstance(chosen, tuple) else (chosen,)
-    choices = options.of(self)[setting].choices or {}
-    rows = [choices[name] for name in names if name in choices]  # Controls have no options.
+    names = getattr(self, setting)
+    rows = list(map(method_registry.entry, names))
     used = {name: option for row in rows for name, option in self._options_in_use(row).items()}
     for name, users in self.of_choices[setting].items():
       value = getattr(self, name)
@@ -218,9 +216,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
         )
 
   def _check_methods(self) -> None:
-    for method in self.methods:
-      validate.one_of((*method_registry.METHODS, *self.controls), methods=method)
-    own = {name: options.of(method_registry.METHODS[name]) for name in self.chosen_methods}
+    own = {name: options.of(method_registry.METHODS[name]) for name in self.methods}
     for found in own.values():
       for option in found.values():
         if option.selects and getattr(self, option.name) is None:
@@ -232,7 +228,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     self._check_sketch()
     # They check their own options.
     checked = self.with_num_clusters(1) if self.chooses_num_clusters else self
-    for method in self.chosen_methods:
+    for method in self.methods:
       checked.method_settings(method)
 
   def _selected(self, selects: Mapping[str, tuple[str, ...]], of_others: set[str]) -> str:
@@ -287,11 +283,6 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     return self.num_clients - self.num_new_clients
 
   @property
-  def chosen_methods(self) -> tuple[str, ...]:
-    """The methods that were chosen, without controls."""
-    return tuple(name for name in self.methods if name in method_registry.METHODS)
-
-  @property
   def chooses_num_clusters(self) -> bool:
     """Whether the run finds the number of clusters."""
     return self.num_clusters == grouping.AUTO
@@ -320,7 +311,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     """Returns how often a method or control is trained again."""
     if name == method_registry.FEDAVG:
       return self.control_repeats
-    return self.method_repeats or 0 if name in self.chosen_methods else 0
+    return self.method_repeats or 0 if name in self.methods else 0
 
   def method_settings(self, name: str, **overrides: Any) -> Any:
     """Returns the settings of a method with this run's options; of a grouping, itself.

@@ -27,7 +27,7 @@ What does not apply is absent; nothing is filled in.
 from __future__ import annotations
 
 import math
-from typing import Any, Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -88,8 +88,9 @@ def _of_method(result: result_lib.MethodResult, target_accuracy: float) -> dict[
   return found
 
 
-def _rows(metrics: Mapping[str, Any], **columns: Any) -> Iterator[Row]:
-  for metric, value in metrics.items():
+def named(metrics: Iterable[tuple[str, Any]], **columns: Any) -> Iterator[Row]:
+  """Yields a row for every number that is defined, as a recall without examples is not."""
+  for metric, value in metrics:
     if value is not None and not math.isnan(value):
       yield {**columns, "metric": metric, "value": float(value)}
 
@@ -100,12 +101,11 @@ def of_methods(result: result_lib.ThreePhaseResult, target_accuracy: float) -> I
   Args:
     target_accuracy: The accuracy whose share of clients is among them.
   """
-  yield from _rows({
-      **_of_tested(result.pretrain, target_accuracy),
-      **_of_models("global", result.pretrain.global_test),
-  }, method=registry.PRETRAIN)
+  of_pretrain = _of_tested(result.pretrain, target_accuracy)
+  of_pretrain |= _of_models("global", result.pretrain.global_test)
+  yield from named(of_pretrain.items(), method=registry.PRETRAIN)
   for name, found in result.methods.items():
-    yield from _rows(_of_method(found, target_accuracy), method=name)
+    yield from named(_of_method(found, target_accuracy).items(), method=name)
 
 
 def compared(result: result_lib.ThreePhaseResult) -> Iterator[tuple[str, str, gains.Gain]]:
@@ -145,12 +145,12 @@ def of_result(
     of_gain = "gain" if control == registry.FEDAVG else f"{control}_gain"
     parts = {"": gain.mean, "_low": gain.low, "_high": gain.high, "_detectable": gain.detectable}
     points = {f"{of_gain}{part}": 100 * value for part, value in parts.items()}
-    yield from _rows(points, method=name, cluster="")
+    yield from named(points.items(), method=name, cluster="")
   for name, found in result.methods.items():
     for metric in ("best_accuracy", "validation_accuracy"):
       values = getattr(found, metric)
       for cluster, value in enumerate(() if values is None else values):
-        yield from _rows({metric: value}, method=name, cluster=cluster)
+        yield from named([(metric, value)], method=name, cluster=cluster)
 
 
 class Rounds(stages.RunObserver):

@@ -104,7 +104,7 @@ class Run:
             name: registry.entry(name).build(self.config.method_settings(name), self.engine)
             for name in names
         }
-        for names in (self.config.chosen_methods, self.config.personal)
+        for names in (self.config.methods, self.config.personal)
     )
     controls = {
         name: row.build(self.config, self.engine) for name, row in registry.CONTROLS.items()
@@ -133,7 +133,7 @@ class Run:
         pretrained.client_weights,
         {
             name: starts[name].state.reported_clusters()[1]
-            for name in self.config.chosen_methods if name in starts
+            for name in self.config.methods if name in starts
         },
     )
     return starts
@@ -148,7 +148,7 @@ class Run:
       placement = start.method.place_new(
           pretrained, outcome.state, self.engine.new_clients
       )
-      true_groups = self.task.true_groups if name in self.config.chosen_methods else None
+      true_groups = self.task.true_groups if name in self.config.methods else None
       result = scoring.evaluate(
           self.engine, outcome, placement, self.evaluated, true_groups,
           self.config.article_weights,

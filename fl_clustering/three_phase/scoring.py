@@ -40,7 +40,7 @@ def on_clients_and_clusters(
   A client in several clusters is judged by the mean of its clusters' models.
 
   Args:
-    vectors: Cluster models, float32 of shape (num_clusters, P), or a `Blended`.
+    vectors: Cluster models, float32 of shape (num_clusters, P), or a `Represented`.
     clusters: The clients per model.  Clusters may overlap or be empty, but every client that
       trains must be in one.
     clients: On whose data, in ascending order.
@@ -72,32 +72,6 @@ def on_clients_and_clusters(
   return found, np.stack([confusions.sum(axis=0) for confusions in by_cluster])
 
 
-class Blended:
-  """The mean of every cluster's model and of one more, made for a few clusters at a time.
-
-  For a cluster per client and large models, all of them would be gigabytes.
-
-  Attributes:
-    shape: (K, P).
-    dtype: float32.
-  """
-
-  def __init__(self, vectors: np.ndarray, mean: np.ndarray):
-    """Keeps the models, float32 of shape (K, P), and the other one, of shape (P,)."""
-    self._vectors = vectors
-    self._mean = mean
-    self.shape, self.dtype = vectors.shape, vectors.dtype
-
-  def __len__(self) -> int:
-    return len(self._vectors)
-
-  def __getitem__(self, clusters: Any) -> np.ndarray:
-    """Returns float32 values for clusters' positions, as of an array."""
-    blended = self._vectors[clusters] + self._mean
-    blended /= np.float32(2)
-    return blended
-
-
 @dataclasses.dataclass(frozen=True)
 class Mixtures:
   """Models made of K cluster models of P parameters each.
@@ -110,7 +84,7 @@ class Mixtures:
 
   mean: np.ndarray
   weighted: np.ndarray
-  blended: Blended
+  blended: client_weights.Represented
 
 
 def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
@@ -127,7 +101,8 @@ def mix(vectors: np.ndarray, accuracy: np.ndarray) -> Mixtures:
   if not np.any(weights):
     weights = np.ones_like(weights)
   weighted = client_weights.mean_of(vectors, weights).astype(np.float32)
-  return Mixtures(mean, weighted, Blended(vectors, mean))
+  blended = client_weights.Represented(vectors, -mean, np.full(len(vectors), 2, np.float32))
+  return Mixtures(mean, weighted, blended)
 
 
 def blended_on_global_test(num_clusters: int) -> list[int]:

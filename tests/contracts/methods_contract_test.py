@@ -101,12 +101,11 @@ def _pretrained(order=_CLIENTS):
 
 def _build(name, engine=_Engine()):
   """Returns the method with few clusters in a run of six clients."""
-  settings = {"num_clusters": 3} if name in _OF_A_NUMBER else {}
-  chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
-  config = config_lib.ThreePhaseConfig(num_clients=6, **{"methods": (), **chosen}, **settings)
   if name in registry.CONTROLS:
-    return registry.CONTROLS[name].build(config, engine)
-  return registry.entry(name).build(config.method_settings(name), engine)
+    return registry.CONTROLS[name].build(config_lib.ThreePhaseConfig(num_clients=6), engine)
+  settings = {"num_clusters": 3} if name in _OF_A_NUMBER else {}
+  entry = registry.entry(name)
+  return entry.build(entry.settings(**settings), engine)
 
 
 def _copy(state):

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dp_clustering import clustering
 from experiments import registry as experiment_registry
-from experiments.study import settings
+from experiments.study import config as study_config
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import models
@@ -164,8 +164,8 @@ class ReferenceTest(absltest.TestCase):
     code = " ".join(one for text in texts for one in re.findall(r"```.*?```|`[^`]+`", text, re.S))
     for rows in (
         method_registry.METHODS, method_registry.PERSONAL, method_registry.CONTROLS, models.MODELS,
-        registry.DATASETS, registry.PARTITION_NAMES, settings.SETTINGS, kmeans_config.ALGORITHMS,
-        clustering.METHODS,
+        registry.DATASETS, registry.PARTITION_NAMES, study_config.SETTINGS,
+        kmeans_config.ALGORITHMS, clustering.METHODS,
     ):
       words = {name: rf"(?<![\w.]){re.escape(name)}(?![\w.])" for name in rows}
       self.assertEmpty([name for name, word in words.items() if not re.search(word, code)])

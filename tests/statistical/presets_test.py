@@ -18,6 +18,7 @@ from experiments.three_phase_emnist import flags as experiment_flags
 from fl_clustering import runtime
 from fl_clustering.engine import participation
 from fl_clustering.methods import registry
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import rounds
@@ -47,7 +48,7 @@ def _clusters(config, names):
   from fl_clustering.engine.tff import client_update
   from fl_clustering.engine.tff import engine as engine_lib
 
-  task = data.load(config, None)
+  task = task_registry.load_task(config, None, config)
   local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
@@ -75,7 +76,7 @@ class PresetsTest(parameterized.TestCase):
   )
   def test_finds_the_groups(self, partition, names):
     config = _config(partition)
-    self.assertContainsSubset(names, config.chosen_methods)
+    self.assertContainsSubset(names, config.methods)
     for name, _, index in _clusters(config, names):
       self.assertGreaterEqual(index, _LEAST, name)
 

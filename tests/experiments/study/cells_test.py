@@ -164,7 +164,7 @@ class LoadTest(parameterized.TestCase):
   @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
   def test_folds_count_from_one(self, num_folds, fold, expected):
     study = sample_study.config(("iid",), num_folds=num_folds)
-    with mock.patch.object(cells.data_lib, "load") as load:
+    with mock.patch.object(cells.task_registry, "load_task") as load:
       cells.load_task(study, None, "iid", 0, fold)
 
     self.assertEqual(load.call_args.args[-1], expected)

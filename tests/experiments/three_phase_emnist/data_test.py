@@ -11,6 +11,7 @@ from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from tests.tasks import data_files
 
@@ -37,7 +38,7 @@ class DescriptionTest(parameterized.TestCase):
     super().setUp()
     self.folder = self.create_tempdir().full_path
     data_files.write_idx_files(self.folder, data_files.idx_arrays(num_train=60))
-    self.task = data.load(_CONFIG, self.folder)
+    self.task = task_registry.load_task(_CONFIG, self.folder, _CONFIG)
     self.identity = data.identity(_CONFIG, self.task)
 
   def _described(self, **changes):
@@ -61,7 +62,7 @@ class DescriptionTest(parameterized.TestCase):
     elsewhere = self.create_tempdir().full_path
     for seed in (0, 1):
       data_files.write_idx_files(elsewhere, data_files.idx_arrays(num_train=60, seed=seed))
-      now = data.identity(_CONFIG, data.load(_CONFIG, elsewhere))
+      now = data.identity(_CONFIG, task_registry.load_task(_CONFIG, elsewhere, _CONFIG))
       if not seed:
         self._check(self.identity, now)
     with self.assertRaisesRegex(ValueError, "dataset .* fingerprint"):

@@ -245,7 +245,7 @@ class ReportTest(parameterized.TestCase):
       self.assertIn(expected, page)
     for name in (
         "gains", "gains_over_finetuned", "learning_curves", "accuracy_by_cost", "client_accuracy",
-        "group_recovery", "distance_matrix", "label_mix", "profiles",
+        "distance_matrix", "label_mix", "profiles",
     ):
       self.assertTrue(run.has(f"figures/{name}.png"), name)
     self.assertLess(len(page), 1_300_000)
