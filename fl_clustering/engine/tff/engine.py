@@ -21,7 +21,6 @@ from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_losses
 from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_sketches
-from fl_clustering.engine.tff import client_subspaces
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads as heads_lib
 from fl_clustering.engine.tff import model_jobs
@@ -67,59 +66,58 @@ class Engine(engine.Engine):
     if task.model.logits is None:
       raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
     self.files = client_files.write_client_files(task, data_dir)
-    super().__init__(
-        task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,
-        np.array(sorted(self.files.validation), np.int64), local_training.batch_size, seed,
-        schedule,
-    )
+    super().__init__(task, local_training.batch_size, seed, schedule)
     self._local_training = local_training
 
   def _train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    heads = heads_lib.plan_heads(members, self.num_examples)
-    jobs, members_of_job = self._jobs(heads, round_)
-    results = model_jobs.results(
-        heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
-        [vectors.shape[1]] * len(jobs),
-    )
-    head_results = (
-        (weighted_sum, total, participation.ClientLosses(of_job, losses))
-        for (weighted_sum, total, losses), of_job in zip(results, members_of_job)
-    )
-    return self._new_models(vectors, heads, head_results)
-
-  def _train_members(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
+      keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     heads = heads_lib.plan_heads(members, self.num_examples)
-    _, members_of_head = self._jobs(heads, round_)
-    sizes = np.zeros(len(vectors), int)
-    for head, trainers in zip(heads, members_of_head):
-      sizes[head.cluster] += len(trainers)
-    own = [np.empty((size, vectors.shape[1]), np.float32) for size in sizes]
-    values = [np.empty(size) for size in sizes]
-    # The members of a cluster come head after head.
+    jobs, members_of_head = self._jobs(heads, round_)
+    own: list[np.ndarray] = []
+    if keeps_own:
+      own, results = self._own_and_sums(vectors, heads, members_of_head, round_)
+    else:
+      results = model_jobs.results(
+          heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
+          [vectors.shape[1]] * len(jobs),
+      )
+    head_results = (
+        (weighted_sum, total, participation.ClientLosses(trainers, losses))
+        for (weighted_sum, total, losses), trainers in zip(results, members_of_head)
+    )
+    new_vectors, losses = self._new_models(vectors, heads, head_results)
+    return new_vectors, own, losses
+
+  def _own_and_sums(
+      self, vectors: np.ndarray, heads: Sequence[heads_lib.Head],
+      members_of_head: Sequence[np.ndarray], round_: participation.Round,
+  ) -> tuple[list[np.ndarray], Iterator[Any]]:
+    """Returns per cluster the own models of the members, and what `heads_lib.build_sums` would."""
     ends = np.zeros(len(vectors), int)
+    # The members of a cluster come head after head.
+    rows_of_head = []
+    for head, trainers in zip(heads, members_of_head):
+      rows_of_head.append(slice(ends[head.cluster], ends[head.cluster] + len(trainers)))
+      ends[head.cluster] += len(trainers)
+    own = [np.empty((size, vectors.shape[1]), np.float32) for size in ends]
+    values = [np.empty(size) for size in ends]
+    ends[:] = 0
     for cluster, trainers, trained, of_members in self._own_models(heads, vectors, round_):
       rows = slice(ends[cluster], ends[cluster] + len(trainers))
       own[cluster][rows], values[cluster][rows] = trained, of_members
       ends[cluster] = rows.stop
 
-    def head_results() -> Iterator[_HeadResult]:
-      ends[:] = 0
-      for head, trainers in zip(heads, members_of_head):
-        rows = slice(ends[head.cluster], ends[head.cluster] + len(trainers))
-        ends[head.cluster] = rows.stop
-        weighted_sum, num_examples = np.zeros(vectors.shape[1], np.float32), 0
-        for vector, number in zip(own[head.cluster][rows], self.num_examples[trainers]):
+    def sums() -> Iterator[Any]:
+      for head, trainers, rows in zip(heads, members_of_head, rows_of_head):
+        numbers = self.num_examples[trainers]
+        weighted_sum = np.zeros(vectors.shape[1], np.float32)
+        for vector, number in zip(own[head.cluster][rows], numbers):
           weighted_sum += np.float32(number) * vector
-          num_examples += number
-        of_head = participation.ClientLosses(trainers, values[head.cluster][rows])
-        yield weighted_sum, num_examples, of_head
+        yield weighted_sum, numbers.sum(), values[head.cluster][rows]
 
-    new_vectors, losses = self._new_models(vectors, heads, head_results())
-    return new_vectors, own, losses
+    return own, sums()
 
   def _new_models(
       self, vectors: np.ndarray, heads: Sequence[heads_lib.Head],
@@ -233,6 +231,3 @@ class Engine(engine.Engine):
 
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
     return client_sketches.sketches(self.model, self.files, clients, size)
-
-  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    return client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
