@@ -364,10 +364,11 @@ class Engine(abc.ABC):
       independent examples if that is less.  Each vector's largest component is positive.
     """
     validate.integer(minimum=1, num_vectors=num_vectors)
-    joined, (first, then) = len(self.clients), self._train_examples
+    first, new = self._train_examples
+    num_first = len(self.clients)
     found = [
         subspaces.of_client(
-            first.of(client) if client < joined else then.of(client - joined), num_vectors
+            first.of(client) if client < num_first else new.of(client - num_first), num_vectors
         )
         for client in clients
     ]

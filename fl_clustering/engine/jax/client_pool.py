@@ -73,7 +73,7 @@ class ClientPool(NamedTuple):
       self, blocks_of: Callable[[int], blocks_lib.Blocks], clients: np.ndarray,
       work: Callable[..., Any],
   ) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yields what work returns of blocks of clients with about as many examples each.
+    """Yields what work returns of blocks of clients of about one size, the largest first.
 
     Args:
       blocks_of: Blocks, by a bound of the numbers of examples.
@@ -87,22 +87,15 @@ class ClientPool(NamedTuple):
     def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
       return places, work(*block)
 
-    starts, counts = self.examples.starts, self.examples.counts
-    for most, places in self._by_size(clients):
-      blocks, own = blocks_of(most), clients[places]
+    starts, counts = (part[clients] for part in (self.examples.starts, self.examples.counts))
+    sizes, size_of = np.unique(counts, return_inverse=True)
+    bounds = np.array([bound(size) for size in sizes.tolist()])[size_of]
+    for most in np.unique(bounds)[::-1].tolist():
+      blocks, places = blocks_of(most), np.flatnonzero(bounds == most)
       yield from blocks.results(with_places, (
           (places[place], most, *block)
-          for place, block in blocks.cut(places, starts[own], counts[own])
+          for place, block in blocks.cut(places, starts[places], counts[places])
       ))
-
-  def _by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields bounds of numbers of examples, largest first, and which of the clients have it."""
-    counts = self.examples.counts[clients]
-    bounds = np.array([bound(count) for count in np.unique(counts).tolist()])[
-        np.unique(counts, return_inverse=True)[1]
-    ]
-    for most in np.unique(bounds)[::-1].tolist():
-      yield most, np.flatnonzero(bounds == most)
 
 
 def sent(

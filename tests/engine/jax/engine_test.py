@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from clustering_basics import core_count
 from clustering_basics import randomness
-from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import blocks as blocks_lib
@@ -385,22 +384,6 @@ class OwnNumbersTest(parameterized.TestCase):
       np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
     with mock.patch("fl_clustering.engine.jax.evaluation._MODELS_AT_ONCE_BYTES", 1):
       np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
-
-  def test_numbers_that_are_not_finite_are_told_with_their_client(self):
-    task = _task()
-    engine, vectors = _of_jax(task, rate=1e38), _vectors(task)
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, cluster 0"):
-      engine.train(vectors, _CLUSTERS, participation.Round(2, _EVERYONE, 3))
-    vectors[1] = np.nan
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "test rows of client 'b'"):
-      engine.confusions(vectors, _CLUSTERS)
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "global test rows"):
-      engine.global_confusions(vectors)
-    self.assertTrue(np.isposinf(engine.losses(vectors, _EVERYONE)[1]).all())
-    alone = _vectors(task, 5)
-    alone[1, -1] = np.inf  # Of a client that keeps it.
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, client 'b'"):
-      engine.train_alone(alone, [participation.Round(2, letters.clients("a"), 1)])
 
   def test_a_model_that_only_the_other_engine_computes_is_refused(self):
     with self.assertRaisesRegex(ValueError, "^`engine` must be tff"):

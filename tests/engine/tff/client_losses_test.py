@@ -96,15 +96,6 @@ class ClientLossesTest(absltest.TestCase):
     np.testing.assert_array_equal(parts, whole)
     self.assertEqual([len(call.args[0]) for call in evaluate_all.call_args_list], [2, 2, 1])
 
-  def test_a_model_without_a_loss_is_never_the_best(self):
-    vectors = _vectors(3)
-    expected = _losses(vectors, _ALL[:2])
-    vectors[0] = np.nan
-    vectors[2] = 1e38
-    losses = _losses(vectors, _ALL[:2])
-    np.testing.assert_array_equal(losses[[0, 2]], np.inf)
-    np.testing.assert_array_equal(losses[1], expected[1])
-
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
     vectors = small_engine.vectors(task, 1)
