@@ -109,4 +109,5 @@ def sent(
     pool = part.pool
     if id(pool) not in pools:
       pools[id(pool)] = jax.device_put((pool.features, pool.labels.astype(np.int32)), device)
-    yield ClientPool(part, OnDevice(*pools[id(pool)], jax.device_put(part.rows, device)))
+    features, labels = pools[id(pool)]
+    yield ClientPool(part, OnDevice(features, labels, jax.device_put(part.rows, device)))

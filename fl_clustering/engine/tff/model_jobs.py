@@ -126,7 +126,7 @@ def in_order(
 
 
 def on_files(
-    do_all: tff.Computation, common: Any, paths: Sequence[bytes], shape: tuple[int, ...]
+    do_all: tff.Computation, common: Any, paths: np.ndarray, shape: tuple[int, ...]
 ) -> np.ndarray:
   """Returns the results of jobs that read a file each, whose only field is its `path`.
 
