@@ -70,7 +70,7 @@ def main() -> None:
   from fl_clustering.engine.jax import engine as engine_lib  # pylint: disable=g-import-not-at-top
 
   task = load_task(sys.argv[1])
-  engine = engine_lib.engine_of_task(task, BATCH_SIZE, LEARNING_RATE, SEED)
+  engine = engine_lib.Engine(task, BATCH_SIZE, LEARNING_RATE, SEED)
   by_name = calls(engine, *models(task))
   for line in sys.stdin:
     by_name[line.strip()]()

@@ -27,11 +27,12 @@ from experiment_shell import launch
 from experiment_shell import path_flag
 from fl_clustering.engine import participation
 from fl_clustering.engine import sketch
-from fl_clustering.engine.jax import blocks as blocks_lib
-from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as engine_lib
+from fl_clustering.tasks import examples
+from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import models
+from fl_clustering.tasks import pooled_examples
 
 _MAX_CLIENTS = flags.DEFINE_integer("max_clients", 10_000, "The most clients, at least 1,000.")
 _MODEL = flags.DEFINE_enum("model", "cnn_small", list(models.MODELS), "The clients' model.")
@@ -114,7 +115,7 @@ def _drawn_rows(
 
 
 class _Clients:
-  """The clients of a table, on the device."""
+  """The clients of a table."""
 
   def __init__(self, model: model_lib.Model, num_clients: int):
     rng = np.random.default_rng(1)
@@ -130,18 +131,20 @@ class _Clients:
         ("train", ~is_test, even), ("uneven", ~is_test, uneven),
         ("test", is_test, np.full(num_clients, _TEST_EXAMPLES)),
     ):
-      pool, of_pool = _turned_pool(images[chosen], labels[chosen])
-      rows = _drawn_rows(of_pool, self.groups, shares, counts, rng)
-      self._parts[name] = client_pool.ClientPool(pool, of_pool, rows, counts)
+      pool = examples.Examples(*_turned_pool(images[chosen], labels[chosen]))
+      rows = _drawn_rows(pool.labels, self.groups, shares, counts, rng)
+      self._parts[name] = pooled_examples.PooledExamples(pool, rows, counts)
 
   @functools.cache
   def engine(self, batch_size: int, train: str = "train") -> engine_lib.Engine:
     """Returns an engine whose clients train in such batches, on these examples."""
-    blocks = blocks_lib.plan(self.model, batch_size)
-    return engine_lib.Engine(
-        self.model, {"train": self._parts[train], "test": self._parts["test"]},
-        list(map(str, range(len(self.groups)))), batch_size, _LEARNING_RATE, 7, blocks,
+    ids = tuple(map(str, range(len(self.groups))))
+    clients = federated_task.PooledClients(ids, self._parts[train], self._parts["test"])
+    task = federated_task.FederatedTask(
+        "digits", "scikit-learn", "turned", clients, self._parts["test"].pool, "all turns",
+        _NUM_CLASSES, self.model,
     )
+    return engine_lib.Engine(task, batch_size, _LEARNING_RATE, 7)
 
 
 class _Table:

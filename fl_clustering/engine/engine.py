@@ -7,7 +7,6 @@ engine does the work, for many models at once, in methods of the same names with
 from __future__ import annotations
 
 import abc
-import math
 from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -16,10 +15,11 @@ from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
+from fl_clustering.engine import subspaces
 
 if TYPE_CHECKING:
   from fl_clustering.engine import personalization
-  from fl_clustering.tasks import model as model_lib
+  from fl_clustering.tasks import federated_task
 
 
 class Engine(abc.ABC):
@@ -43,11 +43,7 @@ class Engine(abc.ABC):
 
   def __init__(
       self,
-      model: model_lib.Model,
-      client_ids: Sequence[str],
-      num_new_clients: int,
-      num_examples: np.ndarray,
-      validated: np.ndarray,
+      task: federated_task.FederatedTask,
       batch_size: int,
       seed: int,
       schedule: participation.Schedule | None,
@@ -55,23 +51,21 @@ class Engine(abc.ABC):
     """Counts nothing yet.
 
     Args:
-      client_ids: The clients' ids, new clients at the end.
-      num_new_clients: How many of the clients come after the training.
-      validated: The clients that have validation examples, new ones included.
       batch_size: The examples of a step of training; a pass's last one may have fewer.
     """
-    num_clients = len(client_ids) - num_new_clients
+    everyone = task.clients, task.new_clients
+    num_clients = len(task.clients)
     self.clients = np.arange(num_clients)
-    self.new_clients = np.arange(num_clients, len(client_ids))
-    self.client_ids = tuple(client_ids[:num_clients])
-    self.new_client_ids = tuple(client_ids[num_clients:])
-    self.num_examples = num_examples
-    self.validated = validated[validated < num_clients]
-    self.model = model
+    self.new_clients = np.arange(num_clients, num_clients + len(task.new_clients))
+    self.client_ids, self.new_client_ids = task.client_ids, task.new_client_ids
+    self.num_examples = np.concatenate([some.train.counts for some in everyone])
+    self.validated = np.flatnonzero(task.counts("validation"))
+    self.model = task.model
     self.seed = seed
     self.schedule = schedule
     self.cost = cost_lib.Cost()
-    self._all_ids = client_ids
+    self._all_ids = task.client_ids + task.new_client_ids
+    self._train_examples = [some.train for some in everyone]
     self._batch_size = batch_size
 
   def training_cost(
@@ -150,7 +144,7 @@ class Engine(abc.ABC):
     Raises:
       divergence.TrainingDiverged: If a loss or weight is not finite; so do all that train.
     """
-    trained, losses = self._train(vectors, members, round_)
+    trained, _, losses = self._train(vectors, members, round_, keeps_own=False)
     self._check_and_count(trained, losses, round_, already_sent)
     return trained, losses
 
@@ -167,7 +161,7 @@ class Engine(abc.ABC):
       of the members that trained it, not private, float32 of shape (n, P), in the order of their
       losses.
     """
-    trained, own, losses = self._train_members(vectors, members, round_)
+    trained, own, losses = self._train(vectors, members, round_, keeps_own=True)
     self._check_and_count(trained, losses, round_)
     return trained, own, losses
 
@@ -370,7 +364,14 @@ class Engine(abc.ABC):
       independent examples if that is less.  Each vector's largest component is positive.
     """
     validate.integer(minimum=1, num_vectors=num_vectors)
-    found = self._subspaces(clients, min(num_vectors, math.prod(self.model.input_shape)))
+    first, new = self._train_examples
+    num_first = len(self.clients)
+    found = [
+        subspaces.of_client(
+            first.of(client) if client < num_first else new.of(client - num_first), num_vectors
+        )
+        for client in clients
+    ]
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
 
@@ -378,15 +379,10 @@ class Engine(abc.ABC):
 
   @abc.abstractmethod
   def _train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    """Trains the models for a round, as `train` says; returns them and the clients' losses."""
-
-  @abc.abstractmethod
-  def _train_members(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
+      keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Returns what `train_members` returns."""
+    """Returns what `train_members` returns; the own models mean nothing unless `keeps_own`."""
 
   @abc.abstractmethod
   def _train_each(
@@ -447,10 +443,6 @@ class Engine(abc.ABC):
   @abc.abstractmethod
   def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
     """Returns the moments of `moments`, which may not be finite."""
-
-  @abc.abstractmethod
-  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    """Returns what `subspaces` returns, given at most as many vectors as features."""
 
 
 def _writable(vectors: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ example.
 
 import numpy as np
 
+from fl_clustering.tasks import examples as examples_lib
+
 # Singular values below this part of the largest one count as zero.  They come from a Gram
 # matrix in float64, whose rounding errors are about 1e-8 of the largest one.
 LEAST_SINGULAR_VALUE = 1e-5
@@ -36,18 +38,16 @@ def left_singular_vectors(rows: np.ndarray, num_vectors: int) -> np.ndarray:
   return vectors * np.sign(vectors[largest, np.arange(len(kept))])
 
 
-def of_client(
-    features: np.ndarray, labels: np.ndarray, num_vectors: int
-) -> dict[int, np.ndarray]:
+def of_client(examples: examples_lib.Examples, num_vectors: int) -> dict[int, np.ndarray]:
   """Returns a client's `left_singular_vectors` by label, float32 of shape (num_features, r).
 
   Args:
-    features: As of `Examples`, of shape (n, ...): bytes count in [0, 1].
-    labels: Of shape (n,).
+    examples: The client's; bytes count in [0, 1].
     num_vectors: The most vectors per label.
   """
-  rows = features.reshape(len(labels), -1).astype(np.float64)
-  if features.dtype == np.uint8:
+  labels = examples.labels
+  rows = examples.features.reshape(len(labels), -1).astype(np.float64)
+  if examples.features.dtype == np.uint8:
     rows /= 255
   return {
       int(label): left_singular_vectors(rows[labels == label], num_vectors).astype(np.float32)

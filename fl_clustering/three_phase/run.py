@@ -268,7 +268,7 @@ def _engine(
     devices.local()  # Where JAX can't be used, its errors are long.
     from fl_clustering.engine.jax import engine as jax_engine
 
-    return jax_engine.engine_of_task(
+    return jax_engine.Engine(
         task, config.batch_size, config.learning_rate, config.seed, config,
         clients_per_block=clients_per_block,
     )

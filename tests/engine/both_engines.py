@@ -15,8 +15,8 @@ def of_tff(task=None, batch_size=20, rate=0.1, seed=3):
 
 
 def of_jax(task=None, batch_size=20, rate=0.1, seed=3, **more):
-  """Returns JAX's engine, given also what its `engine_of_task` takes."""
-  return jax_engine.engine_of_task(
+  """Returns JAX's engine, given also what only it takes."""
+  return jax_engine.Engine(
       task or small_task.small_task(), batch_size, rate, seed, **more
   )
 

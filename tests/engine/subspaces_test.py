@@ -1,19 +1,9 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import tensorflow as tf
 
 from fl_clustering.engine import subspaces
-from fl_clustering.engine.tff import client_subspaces
-
-
-def _of_tff(rows, num_vectors):
-  found = tf.function(client_subspaces.left_singular_vectors)(tf.constant(rows.T), num_vectors)
-  found = found.numpy()
-  return found[:, found.any(axis=0)]
-
-
-_FUNCTIONS = {"numpy": subspaces.left_singular_vectors, "tensorflow": _of_tff}
+from fl_clustering.tasks import examples as examples_lib
 
 
 def _singular_vectors(matrix, num_vectors):
@@ -24,37 +14,32 @@ def _singular_vectors(matrix, num_vectors):
 
 class LeftSingularVectorsTest(parameterized.TestCase):
 
-  @parameterized.product(
-      name=tuple(_FUNCTIONS), case=(((5, 12), 3), ((12, 5), 3), ((6, 6), 6))
-  )
-  def test_equals_numpys_svd(self, name, case):
-    shape, num_vectors = case
+  @parameterized.parameters(((5, 12), 3), ((12, 5), 3), ((6, 6), 6))
+  def test_equals_numpys_svd(self, shape, num_vectors):
     rows = np.random.default_rng(0).normal(size=shape)
     before = rows.copy()
-    vectors = _FUNCTIONS[name](rows, num_vectors)
+    vectors = subspaces.left_singular_vectors(rows, num_vectors)
     np.testing.assert_allclose(vectors, _singular_vectors(rows.T, num_vectors), atol=1e-9)
     np.testing.assert_array_equal(rows, before)
 
-  @parameterized.parameters(*_FUNCTIONS)
-  def test_a_negative_largest_component_changes_its_sign(self, name):
-    vectors = _FUNCTIONS[name](np.array([[0.6, -0.8]]), 1)
+  def test_a_negative_largest_component_changes_its_sign(self):
+    vectors = subspaces.left_singular_vectors(np.array([[0.6, -0.8]]), 1)
     np.testing.assert_allclose(vectors, [[-0.6], [0.8]], atol=1e-12)
 
-  @parameterized.parameters(*_FUNCTIONS)
-  def test_dependent_rows_have_fewer_vectors_and_zeros_none(self, name):
+  def test_dependent_rows_have_fewer_vectors_and_zeros_none(self):
     row = np.array([[3.0, 4.0, 0.0]])
     for rows in (row, np.vstack([row] * 2), np.vstack([row] * 4)):
-      np.testing.assert_allclose(
-          _FUNCTIONS[name](rows, 3), [[0.6], [0.8], [0]], atol=1e-12
-      )
-    self.assertEqual(_FUNCTIONS[name](np.zeros((2, 3)), 3).shape, (3, 0))
+      vectors = subspaces.left_singular_vectors(rows, 3)
+      np.testing.assert_allclose(vectors, [[0.6], [0.8], [0]], atol=1e-12)
+    self.assertEqual(subspaces.left_singular_vectors(np.zeros((2, 3)), 3).shape, (3, 0))
 
 
 class OfClientTest(absltest.TestCase):
 
   def test_bytes_count_in_0_to_1_and_labels_apart(self):
     features = np.array([[[51], [0]], [[0], [255]], [[0], [102]]], np.uint8)
-    found = subspaces.of_client(features, np.array([7, 2, 2], np.uint8), 3)
+    examples = examples_lib.Examples(features[..., None], np.array([7, 2, 2], np.uint8))
+    found = subspaces.of_client(examples, 3)
     self.assertEqual(list(found), [2, 7])
     self.assertEqual(found[2].dtype, np.float32)
     np.testing.assert_array_equal(found[2], [[0], [1]])

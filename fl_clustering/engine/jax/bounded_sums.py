@@ -252,7 +252,7 @@ class BoundedSums(bounded_sums.BoundedSums):
     }[question]
     if public is not None:
       public = self._on_device(public)
-    for part in of_question(clients[self._train.counts[clients] > 0], public):
+    for part in of_question(clients[self._train.examples.counts[clients] > 0], public):
       total += part
     return total
 
@@ -298,12 +298,12 @@ class BoundedSums(bounded_sums.BoundedSums):
     def work(how: _How, places: np.ndarray, block: _Clients) -> Any:
       return _num_right(how, vectors, self._blocks.put(slots[places])[0], block)
 
-    return self._numbers(self._test, clients, work) / self._test.counts[clients]
+    return self._numbers(self._test, clients, work) / self._test.examples.counts[clients]
 
   def _report_totals(
       self, clients: np.ndarray, public: bounded_sums.Public
   ) -> Iterator[np.ndarray]:
-    clients = clients[self._test.counts[clients] > 0]
+    clients = clients[self._test.examples.counts[clients] > 0]
     slots = self._chosen(public, clients)
     right = bounded_sums.in_steps(self._accuracies(public.vectors, slots, clients) - 0.5)
     half = bounded_sums.in_steps(np.full(len(clients), 0.5))
@@ -322,7 +322,7 @@ class BoundedSums(bounded_sums.BoundedSums):
   @own_settings.own()
   def centered_sketches(self, mean: np.ndarray) -> secure_sums.SinglePoints:
     self._centered = np.zeros((self.num_clients, sketch.SIZE), np.float32)
-    for clients, own in self._sketches(np.flatnonzero(self._train.counts)):
+    for clients, own in self._sketches(np.flatnonzero(self._train.examples.counts)):
       self._centered[clients] = sketch.unit(own - mean)
     return secure_sums.SinglePoints(self._centered, secure_sums.identity(sketch.SIZE))
 
@@ -343,7 +343,8 @@ class BoundedSums(bounded_sums.BoundedSums):
       )
       is_finite = jnp.isfinite(updates).all(axis=1, keepdims=True)
       trained = public.vectors[own] + jnp.where(is_finite, updates, 0.0)
-      starts, counts = (part[clients[places]] for part in (self._test.starts, self._test.counts))
+      test = self._test.examples
+      starts, counts = (part[clients[places]] for part in (test.starts, test.counts))
       number, *rows = self._blocks.put(
           *(part.astype(np.int32) for part in (np.arange(len(places)), starts, counts))
       )
@@ -351,5 +352,5 @@ class BoundedSums(bounded_sums.BoundedSums):
       return _num_right(self._how(most), trained, number, _Clients(self._test.pool, *rows))
 
     accuracies = self._accuracies(public.vectors, slots, clients)
-    tuned = self._numbers(self._train, clients, work) / self._test.counts[clients]
+    tuned = self._numbers(self._train, clients, work) / self._test.examples.counts[clients]
     return bounded_sums.Scores(slots, accuracies, tuned)

@@ -58,55 +58,28 @@ class OnDevice(NamedTuple):
     return *self.take(self.rows[start + jnp.where(is_there, place, 0)]), is_there
 
 
-class ClientPool:
+class ClientPool(NamedTuple):
   """The examples of some clients.
 
   Attributes:
+    examples: Theirs, here.
     pool: What is on the device.
-    rows: The clients' rows, client after client, here.
-    starts: The place in `rows` where each client's begin, int64.
-    counts: How many examples each has, int64.
-    labels: As of `OnDevice`, here.
   """
 
-  def __init__(
-      self, features: Any, labels: np.ndarray, rows: np.ndarray, counts: np.ndarray,
-      device: Any = None,
-  ):
-    """Sends the pool to a device.
-
-    Args:
-      features: As of `Examples`, of shape (num_pooled, ...), here or on the device.
-      labels: Of shape (num_pooled,).
-      rows: The clients' rows, client after client, of shape (sum of counts,).
-      counts: How many rows each client has.
-      device: What `jax.device_put` takes; by default the first device.
-    """
-    if len(rows) > _MOST_ROWS:
-      raise validate.error("rows", f"be at most {_MOST_ROWS:,} on a device", len(rows))
-    self.rows = rows.astype(np.int32, copy=False)
-    self.counts = np.asarray(counts, np.int64)
-    self.starts = np.cumsum(self.counts) - self.counts
-    self.labels = np.asarray(labels, np.int32)
-    self.pool = jax.device_put(OnDevice(features, self.labels, self.rows), device)
-
-  def rows_of(self, clients: np.ndarray) -> np.ndarray:
-    """Returns the rows of the pool that clients have, client after client."""
-    counts = self.counts[clients]
-    shift = np.repeat(self.starts[clients] - (np.cumsum(counts) - counts), counts)
-    return self.rows[np.arange(len(shift)) + shift]
+  examples: pooled_examples.PooledExamples
+  pool: OnDevice
 
   def in_blocks(
       self, blocks_of: Callable[[int], blocks_lib.Blocks], clients: np.ndarray,
       work: Callable[..., Any],
   ) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yields what work returns of blocks of clients with about as many examples each.
+    """Yields what work returns of blocks of clients of about one size, the largest first.
 
     Args:
       blocks_of: Blocks, by a bound of the numbers of examples.
       work: It takes a bound of their numbers of examples and, int32 of shape (B,) and -1 where a
-        block is only filled up: their positions in `clients`, the places in `rows` where theirs
-        begin, and their numbers of examples.
+        block is only filled up: their positions in `clients`, the places where their rows begin,
+        and their numbers of examples.
 
     Yields:
       Positions in `clients`, and what work returns.
@@ -114,28 +87,27 @@ class ClientPool:
     def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
       return places, work(*block)
 
-    for most, places in self._by_size(clients):
-      blocks, own = blocks_of(most), clients[places]
+    starts, counts = (part[clients] for part in (self.examples.starts, self.examples.counts))
+    sizes, size_of = np.unique(counts, return_inverse=True)
+    bounds = np.array([bound(size) for size in sizes.tolist()])[size_of]
+    for most in np.unique(bounds)[::-1].tolist():
+      blocks, places = blocks_of(most), np.flatnonzero(bounds == most)
       yield from blocks.results(with_places, (
           (places[place], most, *block)
-          for place, block in blocks.cut(places, self.starts[own], self.counts[own])
+          for place, block in blocks.cut(places, starts[places], counts[places])
       ))
 
-  def _by_size(self, clients: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yields bounds of numbers of examples, largest first, and which of the clients have it."""
-    counts = self.counts[clients]
-    bounds = np.array([bound(count) for count in np.unique(counts).tolist()])[
-        np.unique(counts, return_inverse=True)[1]
-    ]
-    for most in np.unique(bounds)[::-1].tolist():
-      yield most, np.flatnonzero(bounds == most)
 
-
-def sent(parts: Iterable[pooled_examples.PooledExamples], device: Any) -> Iterator[ClientPool]:
+def sent(
+    parts: Iterable[pooled_examples.PooledExamples], device: Any
+) -> Iterator[ClientPool]:
   """Yields parts of clients' examples on a device, to which each pool is sent once."""
-  features: dict[int, Any] = {}
+  pools: dict[int, Any] = {}
   for part in parts:
+    if len(part.rows) > _MOST_ROWS:
+      raise validate.error("rows", f"be at most {_MOST_ROWS:,} on a device", len(part.rows))
     pool = part.pool
-    if id(pool) not in features:
-      features[id(pool)] = jax.device_put(pool.features, device)
-    yield ClientPool(features[id(pool)], pool.labels, part.rows, part.counts, device)
+    if id(pool) not in pools:
+      pools[id(pool)] = jax.device_put((pool.features, pool.labels.astype(np.int32)), device)
+    features, labels = pools[id(pool)]
+    yield ClientPool(part, OnDevice(features, labels, jax.device_put(part.rows, device)))

@@ -17,7 +17,6 @@ from clustering_basics import randomness
 from clustering_basics import validate
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
-from fl_clustering.engine import subspaces
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import client_training
@@ -30,7 +29,6 @@ from fl_clustering.tasks import pooled_examples
 if TYPE_CHECKING:
   from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
-  from fl_clustering.tasks import model as model_lib
 
 _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global test"
 
@@ -38,45 +36,41 @@ _TRAIN, _TEST, _VALIDATION, _GLOBAL = "train", "test", "validation", "global tes
 class Engine(engine.Engine):
   """Trains and evaluates models on the clients of one task."""
 
+  @own_settings.own()
   def __init__(
       self,
-      model: model_lib.Model,
-      parts: dict[str, client_pool.ClientPool],
-      client_ids: Sequence[str],
+      task: federated_task.FederatedTask,
       batch_size: int,
       learning_rate: float,
       seed: int,
-      blocks: blocks_lib.Blocks,
       schedule: participation.Schedule | None = None,
-      num_new_clients: int = 0,
+      devices: Sequence[Any] | None = None,
+      clients_per_block: int | None = None,
   ):
-    """Takes the clients' data, which are on the devices of `blocks` (see `engine_of_task`).
+    """Sends the clients' examples to the devices.
 
     Args:
-      parts: The clients' `train` and `test` examples.  There may be a `global test`, of a single
-        owner, and `validation`, in which a client without any has none.
-      client_ids: The clients' ids, new clients at the end.
+      task: The clients and their model.
       batch_size: The examples of a step of training; a pass's last one may have fewer.
       learning_rate: Of plain stochastic gradient descent.
       seed: The run's seed, from which each local training gets its random numbers.
-      blocks: How work is cut, and where it is done.
       schedule: The run's rounds.
-      num_new_clients: How many of the clients come after the training.
+      devices: As of `blocks.plan`, and so is `clients_per_block`.
 
     Raises:
       ValueError: For a model that only TensorFlow can compute.
     """
-    if not model.layers and model.jax_logits is None:
-      raise validate.error("engine", f"be tff for the model {model.name!r}", "jax")
-    validated = parts[_VALIDATION].counts if _VALIDATION in parts else ()
-    super().__init__(
-        model, client_ids, num_new_clients, parts[_TRAIN].counts, np.flatnonzero(validated),
-        batch_size, seed, schedule,
-    )
-    self._parts = parts
-    self._blocks = blocks
+    if not task.model.layers and task.model.jax_logits is None:
+      raise validate.error("engine", f"be tff for the model {task.model.name!r}", "jax")
+    super().__init__(task, batch_size, seed, schedule)
+    self._blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
+    pooled = {part: task.pooled(part) for part in (_TRAIN, _TEST, _VALIDATION)}
+    if not len(pooled[_VALIDATION].rows):
+      del pooled[_VALIDATION]
+    pooled[_GLOBAL] = pooled_examples.PooledExamples.of_examples([task.global_test])
+    self._parts = dict(zip(pooled, client_pool.sent(pooled.values(), self._blocks.shared)))
     self._how = client_training.How(
-        model, batch_size, learning_rate, int(self.num_examples.max()), blocks
+        task.model, batch_size, learning_rate, int(self.num_examples.max()), self._blocks
     )
 
   def _passes(self, round_: participation.Round, head_epochs: int = 0) -> client_training.Passes:
@@ -111,7 +105,7 @@ class Engine(engine.Engine):
     order = np.argsort(-self.num_examples[clients], kind="stable")
     ordered = clients[order]
     size = min(self._how.batch_size, self._how.most_examples)
-    starts, counts = self._parts[_TRAIN].starts[ordered], self.num_examples[ordered]
+    starts, counts = self._parts[_TRAIN].examples.starts[ordered], self.num_examples[ordered]
     for place, block in self._blocks.cut(ordered, starts, counts, models[order]):
       steps = np.int32(-(-int(block[2].max()) // size))
       # Who only fills the block up reads the first row, and has no examples.
@@ -122,11 +116,10 @@ class Engine(engine.Engine):
     return client_training.Members(*self._blocks.put(*block))
 
   @own_settings.own()
-  def _trained(
+  def _train(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
       keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    """Returns what `_train_members` returns, but without rows of own models unless `keeps_own`."""
     taking_part = [round_.among(of_model) for of_model in members]
     ends = np.cumsum(list(map(len, taking_part)))
     clients = np.concatenate(taking_part)
@@ -153,17 +146,6 @@ class Engine(engine.Engine):
     trained = vectors + jax.device_get(sums) / np.maximum(totals, 1)[:, None]
     losses = map(participation.ClientLosses, taking_part, np.split(values, ends[:-1]))
     return trained, np.split(own, ends[:-1]), list(losses)
-
-  def _train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    trained, _, losses = self._trained(vectors, members, round_, keeps_own=False)
-    return trained, losses
-
-  def _train_members(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
-    return self._trained(vectors, members, round_, keeps_own=True)
 
   @own_settings.own()
   def _train_each(
@@ -320,41 +302,3 @@ class Engine(engine.Engine):
     ):
       found[of_pairs.pairs] = evaluation.moments(of_pairs, by_label * num_classes)
     return found
-
-  @own_settings.own()
-  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    train = self._parts[_TRAIN]
-    features = np.asarray(train.pool.features)
-    return [
-        subspaces.of_client(features[rows], train.labels[rows], num_vectors)
-        for rows in map(train.rows_of, clients[:, None])
-    ]
-
-
-@own_settings.own()
-def engine_of_task(
-    task: federated_task.FederatedTask,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
-    schedule: participation.Schedule | None = None,
-    devices: Sequence[Any] | None = None,
-    clients_per_block: int | None = None,
-) -> Engine:
-  """Returns the engine over the clients of a task.
-
-  Args:
-    task: The clients and their model.
-    batch_size: As of `Engine`, and so is all that is not told here.
-    devices: As of `blocks.plan`, and so is `clients_per_block`.
-  """
-  blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
-  pooled = {part: task.pooled(part) for part in (_TRAIN, _TEST, _VALIDATION)}
-  if not len(pooled[_VALIDATION].rows):
-    del pooled[_VALIDATION]
-  pooled[_GLOBAL] = pooled_examples.PooledExamples.of_examples([task.global_test])
-  parts = dict(zip(pooled, client_pool.sent(pooled.values(), blocks.shared)))
-  return Engine(
-      task.model, parts, (*task.client_ids, *task.new_client_ids), batch_size, learning_rate, seed,
-      blocks, schedule, len(task.new_clients),
-  )

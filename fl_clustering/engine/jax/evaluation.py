@@ -152,7 +152,7 @@ def outputs(
     of_clients: Every pair's client, by its place in the pool.
     keeps_logits: Whether the outputs themselves are asked for.
   """
-  counts = clients.counts[of_clients]
+  counts = clients.examples.counts[of_clients]
   under_way: Callable[[], Outputs] | None = None
   for part in _parts(counts, models, vectors.shape[1]):
     # The device computes while the next pairs are prepared here.
@@ -172,7 +172,8 @@ def _begun(
     keeps_logits: bool,
 ) -> Callable[[], Outputs]:
   """Has the device begin with some pairs; returns a function that waits for it."""
-  rows, counts = clients.rows_of(of_clients), clients.counts[of_clients]
+  examples = clients.examples.among(of_clients)
+  rows, counts = examples.rows, examples.counts
   run = np.repeat(_runs(models), counts)
   sizes = np.bincount(run)
   width = _IN_SHORT_ROW
@@ -225,7 +226,7 @@ def _begun(
         np.concatenate(of_all).reshape(-1, *of_all[0].shape[2:])[places]
         for of_all in zip(*jax.device_get(found))
     )
-    return Outputs(part, counts, losses, predicted, clients.labels[rows], *logits)
+    return Outputs(part, counts, losses, predicted, examples.pool.labels[rows], *logits)
 
   return wait
 

@@ -7,7 +7,7 @@ worker and back once for all of them, and is evaluated there after each round.
 from __future__ import annotations
 
 import functools
-from typing import Any, Sequence, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -15,12 +15,9 @@ import tensorflow_federated as tff
 
 from fl_clustering.engine.tff import client_update as client_update_lib
 from fl_clustering.engine.tff import evaluation
-from fl_clustering.engine.tff import heads as heads_lib
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import participation
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 
@@ -82,44 +79,3 @@ def build_rounds(
       ("seeds", tff.TensorType(np.int32, [None, None, 2])),
       ("num_epochs", tff.TensorType(np.int32, [None, None])),
   )
-
-
-def train(
-    model: model_lib.Model,
-    files: client_files.ClientFiles,
-    local_training: client_update_lib.LocalTraining,
-    seed: int,
-    vectors: np.ndarray,
-    trained: np.ndarray,
-    rounds: Sequence[participation.Round],
-) -> tuple[np.ndarray, np.ndarray]:
-  """Trains every client's own model for some rounds, as `Engine._train_alone` says.
-
-  A client's row is its place.
-  """
-  num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
-  for r, round_ in enumerate(rounds):
-    num_epochs[round_.clients, r] = round_.num_epochs
-
-  def job(members: np.ndarray) -> dict[str, Any]:
-    return {
-        "model": members.astype(np.int32),
-        "paths": files.train_paths(members),
-        "test_paths": np.array([files.test[m].path for m in members], np.bytes_),
-        "seeds": np.stack([files.seeds(seed, r.number, members) for r in rounds], axis=1),
-        "num_epochs": num_epochs[members],
-    }
-
-  size = model.num_parameters + len(rounds) * (1 + model.num_classes**2)
-  parts = heads_lib.cut(heads_lib.plan_heads((np.arange(len(vectors)),), files.num_examples), size)
-  jobs = [job(part.members) for part in parts]
-  sizes = [size * len(part.members) for part in parts]
-  results = model_jobs.results(build_rounds(model, local_training), vectors, jobs, sizes)
-  losses = np.empty((len(rounds), len(vectors)))
-  confusions = np.empty((*losses.shape, model.num_classes, model.num_classes), np.int64)
-  for part, (of_part, of_members, matrices) in zip(parts, results):
-    # These models are in no other message.
-    trained[part.members] = of_part
-    confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
-    losses[:, part.members] = of_members.T
-  return losses, confusions

@@ -11,7 +11,6 @@ So files that stand one after the other are a file again.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
 from typing import Iterable, Mapping
@@ -58,11 +57,6 @@ class ClientFiles:
   global_test: tuple[ExampleFile, ...] = ()
   validation: Mapping[int, ExampleFile] = dataclasses.field(default_factory=dict)
 
-  @functools.cached_property
-  def num_examples(self) -> np.ndarray:
-    """The clients' numbers of training examples, int64."""
-    return np.array([file.num_examples for file in self.train], np.int64)
-
   def train_paths(self, clients: Iterable[int]) -> np.ndarray:
     """Returns where clients' training examples are."""
     return np.array([self.train[client].path for client in clients], np.bytes_)
@@ -90,21 +84,6 @@ def _write(path: str, examples: examples_lib.Examples) -> ExampleFile:
   with open(path, "wb") as f:
     f.write(rows.tobytes())
   return ExampleFile(os.fsencode(path), len(examples))
-
-
-def _global_test_files(
-    directory: str, examples: examples_lib.Examples
-) -> tuple[ExampleFile, ...]:
-  """Returns the files of the global test set, which is cut."""
-  starts = range(0, len(examples), GLOBAL_TEST_FILE_EXAMPLES)
-  directory = os.path.abspath(directory)
-  return tuple(
-      _write(
-          os.path.join(directory, f"global_{i:05d}.test"),
-          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)),
-      )
-      for i, start in enumerate(starts)
-  )
 
 
 def write_examples(
@@ -136,8 +115,14 @@ def write_examples(
 
 
 def write_client_files(task: federated_task.FederatedTask, directory: str) -> ClientFiles:
-  """Writes the examples of a task as `write_examples` does, and its global test set."""
-  return dataclasses.replace(
-      write_examples(task.all_clients, directory),
-      global_test=_global_test_files(directory, task.global_test),
+  """Writes the examples of a task as `write_examples` does, and its global test set, cut."""
+  directory, examples = os.path.abspath(directory), task.global_test
+  global_test = tuple(
+      _write(
+          os.path.join(directory, f"global_{i:05d}.test"),
+          examples.take(slice(start, start + GLOBAL_TEST_FILE_EXAMPLES)),
+      )
+      for i, start in enumerate(range(0, len(examples), GLOBAL_TEST_FILE_EXAMPLES))
   )
+  found = write_examples(task.all_clients, directory)
+  return dataclasses.replace(found, global_test=global_test)

@@ -19,11 +19,9 @@ import tensorflow_federated as tff
 
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import evaluation
-from fl_clustering.engine.tff import heads
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 
@@ -81,24 +79,3 @@ def build_losses(model: model_lib.Model) -> tff.Computation:
   return model_jobs.on_clients(
       mean_losses, models_type, ("paths", tff.TensorType(np.str_, [None]))
   )
-
-
-def losses(
-    model: model_lib.Model,
-    files: client_files.ClientFiles,
-    vectors: np.ndarray,
-    clients: np.ndarray,
-) -> np.ndarray:
-  """Returns each model's mean loss on each client's training data (`Engine.losses`)."""
-  place = np.empty(len(files.train), int)
-  place[clients] = np.arange(len(clients))
-  parts = heads.plan_heads((clients,), files.num_examples)
-  jobs = [{"paths": files.train_paths(part.members)} for part in parts]
-  found = np.empty((len(vectors), len(clients)), np.float32)
-  if not jobs:
-    return found
-  for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
-    results = model_jobs.in_order(build_losses(model), vectors[batch], jobs)
-    for part, (part_losses,) in zip(parts, results):
-      found[batch, place[part.members]] = part_losses
-  return found

@@ -8,7 +8,6 @@ Distribution Shifts", NeurIPS 2025).
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any, TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,6 @@ from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 
@@ -63,18 +61,3 @@ def build_moments(model: model_lib.Model, by_label: bool) -> tff.Computation:
 
   vector_type = tff.TensorType(np.float32, [model.num_parameters])
   return model_jobs.on_clients(moments, vector_type, ("path", np.str_))
-
-
-def moments(
-    model: model_lib.Model,
-    files: client_files.ClientFiles,
-    vector: np.ndarray,
-    clients: np.ndarray,
-    by_label: bool,
-) -> np.ndarray:
-  """Returns the moments of a model's outputs on the clients' training data (`Engine.moments`)."""
-  shape = (1 + by_label * model.num_classes, 2, model.num_classes)
-  found = model_jobs.on_files(
-      build_moments(model, by_label), vector, files.train_paths(clients), math.prod(shape)
-  )
-  return np.array([one for one, in found], np.float32).reshape(-1, *shape)

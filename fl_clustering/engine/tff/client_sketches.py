@@ -19,7 +19,6 @@ from fl_clustering.engine.tff import model_jobs
 from fl_clustering.tasks import networks
 
 if TYPE_CHECKING:
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 # Features, and labels as int32 of shape (n,).
@@ -101,13 +100,3 @@ def build_sketches(model: model_lib.Model, size: int) -> tff.Computation:
     return (tf.cast(sketch(model, examples, size), tf.float32),)
 
   return model_jobs.on_clients(of_client, tff.TensorType(np.int32), ("path", np.str_))
-
-
-def sketches(
-    model: model_lib.Model, files: client_files.ClientFiles, clients: np.ndarray, size: int
-) -> np.ndarray:
-  """Returns the sketches of the clients' training data, of shape (N, size) (`Engine.sketches`)."""
-  found = model_jobs.on_files(
-      build_sketches(model, size), np.int32(0), files.train_paths(clients), size
-  )
-  return np.array([one for one, in found], np.float32).reshape(-1, size)

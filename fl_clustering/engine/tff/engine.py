@@ -1,4 +1,4 @@
-"""The engine in TensorFlow Federated: each kind of work has its computations in a file.
+"""The engine in TensorFlow Federated: jobs for computations, of which each kind has a file.
 
 Clusters may overlap.  The heads of `heads.py` train their members and return weighted sums, which
 the server adds up.  Where the members' own models are asked for, heads return these.  The server
@@ -21,7 +21,6 @@ from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import client_losses
 from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_sketches
-from fl_clustering.engine.tff import client_subspaces
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads as heads_lib
 from fl_clustering.engine.tff import model_jobs
@@ -67,59 +66,58 @@ class Engine(engine.Engine):
     if task.model.logits is None:
       raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
     self.files = client_files.write_client_files(task, data_dir)
-    super().__init__(
-        task.model, self.files.client_ids, len(task.new_clients), self.files.num_examples,
-        np.array(sorted(self.files.validation), np.int64), local_training.batch_size, seed,
-        schedule,
-    )
+    super().__init__(task, local_training.batch_size, seed, schedule)
     self._local_training = local_training
 
   def _train(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
-  ) -> tuple[np.ndarray, list[participation.ClientLosses]]:
-    heads = heads_lib.plan_heads(members, self.num_examples)
-    jobs, members_of_job = self._jobs(heads, round_)
-    results = model_jobs.results(
-        heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
-        [vectors.shape[1]] * len(jobs),
-    )
-    head_results = (
-        (weighted_sum, total, participation.ClientLosses(of_job, losses))
-        for (weighted_sum, total, losses), of_job in zip(results, members_of_job)
-    )
-    return self._new_models(vectors, heads, head_results)
-
-  def _train_members(
-      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round
+      self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
+      keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     heads = heads_lib.plan_heads(members, self.num_examples)
-    _, members_of_head = self._jobs(heads, round_)
-    sizes = np.zeros(len(vectors), int)
-    for head, trainers in zip(heads, members_of_head):
-      sizes[head.cluster] += len(trainers)
-    own = [np.empty((size, vectors.shape[1]), np.float32) for size in sizes]
-    values = [np.empty(size) for size in sizes]
-    # The members of a cluster come head after head.
+    jobs, members_of_head = self._jobs(heads, round_)
+    own: list[np.ndarray] = []
+    if keeps_own:
+      own, results = self._own_and_sums(vectors, heads, members_of_head, round_)
+    else:
+      results = model_jobs.results(
+          heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
+          [vectors.shape[1]] * len(jobs),
+      )
+    head_results = (
+        (weighted_sum, total, participation.ClientLosses(trainers, losses))
+        for (weighted_sum, total, losses), trainers in zip(results, members_of_head)
+    )
+    new_vectors, losses = self._new_models(vectors, heads, head_results)
+    return new_vectors, own, losses
+
+  def _own_and_sums(
+      self, vectors: np.ndarray, heads: Sequence[heads_lib.Head],
+      members_of_head: Sequence[np.ndarray], round_: participation.Round,
+  ) -> tuple[list[np.ndarray], Iterator[Any]]:
+    """Returns per cluster the own models of the members, and what `heads_lib.build_sums` would."""
     ends = np.zeros(len(vectors), int)
+    # The members of a cluster come head after head.
+    rows_of_head = []
+    for head, trainers in zip(heads, members_of_head):
+      rows_of_head.append(slice(ends[head.cluster], ends[head.cluster] + len(trainers)))
+      ends[head.cluster] += len(trainers)
+    own = [np.empty((size, vectors.shape[1]), np.float32) for size in ends]
+    values = [np.empty(size) for size in ends]
+    ends[:] = 0
     for cluster, trainers, trained, of_members in self._own_models(heads, vectors, round_):
       rows = slice(ends[cluster], ends[cluster] + len(trainers))
       own[cluster][rows], values[cluster][rows] = trained, of_members
       ends[cluster] = rows.stop
 
-    def head_results() -> Iterator[_HeadResult]:
-      ends[:] = 0
-      for head, trainers in zip(heads, members_of_head):
-        rows = slice(ends[head.cluster], ends[head.cluster] + len(trainers))
-        ends[head.cluster] = rows.stop
-        weighted_sum, num_examples = np.zeros(vectors.shape[1], np.float32), 0
-        for vector, number in zip(own[head.cluster][rows], self.num_examples[trainers]):
+    def sums() -> Iterator[Any]:
+      for head, trainers, rows in zip(heads, members_of_head, rows_of_head):
+        numbers = self.num_examples[trainers]
+        weighted_sum = np.zeros(vectors.shape[1], np.float32)
+        for vector, number in zip(own[head.cluster][rows], numbers):
           weighted_sum += np.float32(number) * vector
-          num_examples += number
-        of_head = participation.ClientLosses(trainers, values[head.cluster][rows])
-        yield weighted_sum, num_examples, of_head
+        yield weighted_sum, numbers.sum(), values[head.cluster][rows]
 
-    new_vectors, losses = self._new_models(vectors, heads, head_results())
-    return new_vectors, own, losses
+    return own, sums()
 
   def _new_models(
       self, vectors: np.ndarray, heads: Sequence[heads_lib.Head],
@@ -144,27 +142,44 @@ class Engine(engine.Engine):
           vectors[cluster] = of_cluster / totals[cluster]
     return vectors, list(map(participation.joined, losses_of))
 
-  def _jobs(
+  def _taking_part(
       self, heads: Sequence[heads_lib.Head], round_: participation.Round
-  ) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
-    """Returns what the heads are sent, and per head its members that take part.
+  ) -> list[np.ndarray]:
+    """Returns per head its members that take part.
 
     A head without any has a job all the same: TFF prepares itself anew for every number of
     clients that it has not seen lately.
     """
-    takes_part = np.zeros(len(self.files.train), bool)
+    takes_part = np.zeros(len(self.num_examples), bool)
     takes_part[round_.clients] = True
-    members_of_job = [head.members[takes_part[head.members]] for head in heads]
+    return [head.members[takes_part[head.members]] for head in heads]
+
+  def _of_members(
+      self, members: np.ndarray, round_: participation.Round, more_epochs: int = 0
+  ) -> dict[str, Any]:
+    """Returns `heads_lib.MEMBER_FIELDS` of clients in a round."""
+    return {
+        "paths": self.files.train_paths(members),
+        "seeds": self.files.seeds(self.seed, round_.number, members),
+        "num_epochs": more_epochs + round_.num_epochs,
+    }
+
+  def _jobs(
+      self, heads: Sequence[heads_lib.Head], round_: participation.Round
+  ) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
+    """Returns what the heads are sent, and per head its members that take part."""
+    members_of_head = self._taking_part(heads, round_)
     jobs = [
-        {
-            "model": head.cluster,
-            "paths": self.files.train_paths(members),
-            "seeds": self.files.seeds(self.seed, round_.number, members),
-            "num_epochs": round_.num_epochs,
-        }
-        for head, members in zip(heads, members_of_job)
+        {"model": head.cluster, **self._of_members(members, round_)}
+        for head, members in zip(heads, members_of_head)
     ]
-    return jobs, members_of_job
+    return jobs, members_of_head
+
+  def _row_of(self, clients: np.ndarray) -> np.ndarray:
+    """Returns the place in `clients` of each client of the task that is there."""
+    row = np.empty(len(self.num_examples), int)
+    row[clients] = np.arange(len(clients))
+    return row
 
   def _own_models(
       self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
@@ -186,8 +201,7 @@ class Engine(engine.Engine):
     clusters = clients[None] if is_one_model else clients[:, None]
     heads = heads_lib.plan_heads(clusters, self.num_examples)
     everyone = dataclasses.replace(round_, clients=clients)
-    row = np.empty(len(self.files.train), int)
-    row[clients] = np.arange(len(clients))
+    row = self._row_of(clients)
     own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients))
     for _, members, trained, of_members in self._own_models(heads, vectors, everyone):
       own[row[members]], values[row[members]] = trained, of_members
@@ -196,9 +210,35 @@ class Engine(engine.Engine):
   def _train_alone(
       self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
   ) -> tuple[np.ndarray, np.ndarray]:
-    return alone_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, trained, rounds
+    num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
+    for r, round_ in enumerate(rounds):
+      num_epochs[round_.clients, r] = round_.num_epochs
+
+    def job(members: np.ndarray) -> dict[str, Any]:
+      seeds = [self.files.seeds(self.seed, round_.number, members) for round_ in rounds]
+      return {
+          "model": members.astype(np.int32),
+          "paths": self.files.train_paths(members),
+          "test_paths": np.array([self.files.test[m].path for m in members], np.bytes_),
+          "seeds": np.stack(seeds, axis=1),
+          "num_epochs": num_epochs[members],
+      }
+
+    num_classes = self.model.num_classes
+    size = self.model.num_parameters + len(rounds) * (1 + num_classes**2)
+    parts = heads_lib.cut(heads_lib.plan_heads((self.clients,), self.num_examples), size)
+    results = model_jobs.results(
+        alone_training.build_rounds(self.model, self._local_training), vectors,
+        [job(part.members) for part in parts], [size * len(part.members) for part in parts],
     )
+    losses = np.empty((len(rounds), len(vectors)))
+    confusions = np.empty((*losses.shape, num_classes, num_classes), np.int64)
+    for part, (of_part, of_members, matrices) in zip(parts, results):
+      # These models are in no other message.
+      trained[part.members] = of_part
+      confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
+      losses[:, part.members] = of_members.T
+    return losses, confusions
 
   def _train_own(
       self,
@@ -209,10 +249,28 @@ class Engine(engine.Engine):
       common: np.ndarray,
       how: personalization.Personalization,
   ) -> np.ndarray:
-    return personal_training.train(
-        self.model, self.files, self._local_training, self.seed, vectors, shares, clients, round_,
-        common, how,
+    row, size = self._row_of(clients), self.model.num_parameters + 2
+    heads = heads_lib.cut(heads_lib.plan_heads((clients,), self.num_examples), size)
+    members_of_head = self._taking_part(heads, round_)
+    jobs = [
+        {
+            "model": np.append(row[members], len(clients)).astype(np.int32),
+            "shares": shares[row[members]],
+            **self._of_members(members, round_, how.head_epochs or 0),
+        }
+        for members in members_of_head
+    ]
+    results = model_jobs.results(
+        personal_training.build_own_models(self.model, self._local_training, how),
+        personal_training.WithCommon(vectors, common), jobs,
+        [size * len(members) for members in members_of_head],
     )
+    losses = np.zeros(len(clients))
+    for members, (own, of_members, of_losses) in zip(members_of_head, results):
+      # These models are in no other message.
+      vectors[row[members]], shares[row[members]] = own, of_members
+      losses[row[members]] = of_losses
+    return losses
 
   def _confusions(
       self, vectors: Any, members: participation.Clusters, part: str
@@ -226,13 +284,26 @@ class Engine(engine.Engine):
     return np.stack(evaluation.confusions(self.model, vectors, of_models))
 
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
-    return client_losses.losses(self.model, self.files, vectors, clients)
+    row, heads = self._row_of(clients), heads_lib.plan_heads((clients,), self.num_examples)
+    jobs = [{"paths": self.files.train_paths(head.members)} for head in heads]
+    found = np.empty((len(vectors), len(clients)), np.float32)
+    if not jobs:
+      return found
+    for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
+      results = model_jobs.in_order(client_losses.build_losses(self.model), vectors[batch], jobs)
+      for head, (of_head,) in zip(heads, results):
+        found[batch, row[head.members]] = of_head
+    return found
 
   def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    return client_moments.moments(self.model, self.files, vector, clients, by_label)
+    num_classes = self.model.num_classes
+    return model_jobs.on_files(
+        client_moments.build_moments(self.model, by_label), vector, self.files.train_paths(clients),
+        (1 + by_label * num_classes, 2, num_classes),
+    )
 
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    return client_sketches.sketches(self.model, self.files, clients, size)
-
-  def _subspaces(self, clients: np.ndarray, num_vectors: int) -> list[dict[int, np.ndarray]]:
-    return client_subspaces.subspaces(self.model, self.files, clients, num_vectors)
+    return model_jobs.on_files(
+        client_sketches.build_sketches(self.model, size), np.int32(0),
+        self.files.train_paths(clients), (size,),
+    )

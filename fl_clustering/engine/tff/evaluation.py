@@ -117,19 +117,6 @@ def _cut(files: Sequence[client_files.ExampleFile]) -> list[list[int]]:
   return lists
 
 
-def _jobs(
-    files: Sequence[Sequence[client_files.ExampleFile]],
-) -> tuple[list[dict[str, Any]], list[tuple[int, list[int]]]]:
-  """Returns jobs, and for each its model and the positions of its files in those of the model."""
-  jobs, places = [], []
-  for k, of_model in enumerate(files):
-    for positions in _cut(of_model):
-      places.append((k, positions))
-      paths = np.array([of_model[p].path for p in positions], np.bytes_)
-      jobs.append({"model": k, "paths": paths})
-  return jobs, places
-
-
 def confusions(
     model: model_lib.Model, vectors: Any, files: Sequence[Sequence[client_files.ExampleFile]]
 ) -> list[np.ndarray]:
@@ -145,7 +132,11 @@ def confusions(
     Per model its files' confusion matrices, int64 of shape (num_files, num_classes, num_classes);
     see `divergence.are_finite`.
   """
-  jobs, places = _jobs(files)
+  places = [(k, positions) for k, of_model in enumerate(files) for positions in _cut(of_model)]
+  jobs = [
+      {"model": k, "paths": np.array([files[k][p].path for p in positions], np.bytes_)}
+      for k, positions in places
+  ]
   shape = (model.num_classes, model.num_classes)
   found = [np.zeros((len(of_model), *shape), np.int64) for of_model in files]
   sizes = [model.num_classes**2 * len(positions) for _, positions in places]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Callable, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -85,13 +85,14 @@ def cut(heads: Sequence[Head], size: int) -> list[Head]:
   ]
 
 
-def _build_sum_up(
+@functools.cache
+def build_sums(
     model: model_lib.Model, local_training: client_update_lib.LocalTraining
-) -> Callable:
-  """Returns the TensorFlow function by which a head trains its members and sums them up.
+) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` of heads that sum their members up.
 
-  It takes the model's parameters as a vector and a job with `MEMBER_FIELDS`.  It returns the
-  weighted sum of the members' parameters, their number of examples and every member's loss.
+  A job's result is the weighted sum of the members' parameters, their number of examples and every
+  member's loss.
   """
   client_update = client_update_lib.build_client_update(model, local_training)
 
@@ -111,15 +112,6 @@ def _build_sum_up(
       losses = losses.write(i, loss)
     return client_update_lib.flatten(weighted_sum), total, losses.stack()
 
-  return sum_up
-
-
-@functools.cache
-def build_sums(
-    model: model_lib.Model, local_training: client_update_lib.LocalTraining
-) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` whose results are of `_build_sum_up`."""
-  sum_up = _build_sum_up(model, local_training)
   return model_jobs.on_models(sum_up, model.num_parameters, *MEMBER_FIELDS)
 
 

@@ -5,6 +5,7 @@ A job names its model by index: however many jobs use a model, a message holds i
 """
 
 import collections
+import math
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -125,12 +126,19 @@ def in_order(
 
 
 def on_files(
-    do_all: tff.Computation, common: Any, paths: Iterable[bytes], result_size: int
-) -> Iterator[list]:
-  """Yields the results of jobs that read a file each, whose only field is its `path`."""
+    do_all: tff.Computation, common: Any, paths: np.ndarray, shape: tuple[int, ...]
+) -> np.ndarray:
+  """Returns the results of jobs that read a file each, whose only field is its `path`.
+
+  Args:
+    shape: Of a job's only result, float32.
+  """
+  found = np.empty((len(paths), *shape), np.float32)
   jobs = [{"path": path} for path in paths]
-  for batch in batches([result_size] * len(jobs)):
-    yield from in_order(do_all, common, jobs[batch])
+  for batch in batches([math.prod(shape)] * len(jobs)):
+    for place, (result,) in enumerate(in_order(do_all, common, jobs[batch]), batch.start):
+      found[place] = result
+  return found
 
 
 def results(

@@ -18,9 +18,7 @@ from fl_clustering.engine.tff import heads as heads_lib
 from fl_clustering.engine.tff import model_jobs
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import participation
   from fl_clustering.engine import personalization
-  from fl_clustering.engine.tff import client_files
   from fl_clustering.tasks import model as model_lib
 
 _State = tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]
@@ -99,7 +97,7 @@ def build_own_models(
   )
 
 
-class _WithCommon:
+class WithCommon:
   """The clients' own models and the common one as the last row, without a copy of all.
 
   Attributes:
@@ -114,45 +112,3 @@ class _WithCommon:
   def __getitem__(self, rows: np.ndarray) -> np.ndarray:
     """Returns the models in ascending rows, of which the last is always the common one's."""
     return np.concatenate([self._own[rows[:-1]], self._common[None]])
-
-
-def train(
-    model: model_lib.Model,
-    files: client_files.ClientFiles,
-    local_training: client_update_lib.LocalTraining,
-    seed: int,
-    vectors: np.ndarray,
-    shares: np.ndarray,
-    clients: np.ndarray,
-    round_: participation.Round,
-    common: np.ndarray,
-    how: personalization.Personalization,
-) -> np.ndarray:
-  """Trains clients' own models for a round beside a common model (`Engine._train_own`)."""
-  row = np.empty(len(files.train), int)
-  row[clients] = np.arange(len(clients))
-  heads = heads_lib.plan_heads((clients,), files.num_examples)
-  parts = heads_lib.cut(heads, model.num_parameters + 2)
-  # A part without any has a job all the same, as TFF prepares itself for a number of jobs.
-  members_of = [round_.among(part.members) for part in parts]
-
-  def job(members: np.ndarray) -> dict[str, Any]:
-    return {
-        "model": np.append(row[members], len(clients)).astype(np.int32),
-        "shares": shares[row[members]],
-        "paths": files.train_paths(members),
-        "seeds": files.seeds(seed, round_.number, members),
-        "num_epochs": (how.head_epochs or 0) + round_.num_epochs,
-    }
-
-  results = model_jobs.results(
-      build_own_models(model, local_training, how), _WithCommon(vectors, common),
-      list(map(job, members_of)),
-      [(model.num_parameters + 2) * len(members) for members in members_of],
-  )
-  losses = np.zeros(len(clients))
-  for members, (own, of_members, of_losses) in zip(members_of, results):
-    # These models are in no other message.
-    vectors[row[members]], shares[row[members]] = own, of_members
-    losses[row[members]] = of_losses
-  return losses

@@ -14,7 +14,6 @@ import tensorflow as tf
 
 from clustering_basics import core_count
 from clustering_basics import randomness
-from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import blocks as blocks_lib
@@ -25,6 +24,8 @@ from fl_clustering.engine.tff import client_sketches
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method as method_lib
 from fl_clustering.methods import registry
+from fl_clustering.tasks import examples as examples_lib
+from fl_clustering.tasks import pooled_examples
 from fl_clustering.three_phase import config as config_lib
 from tests import letters
 from tests import local_runtime
@@ -163,15 +164,6 @@ class EqualEnginesTest(parameterized.TestCase):
     ours, theirs = _of_jax(task), _of_tff(task)
     found, expected = (one.moments(vector, clients, by_label) for one in (ours, theirs))
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    self.assertEqual(ours.cost, theirs.cost)
-
-  def test_subspaces(self):
-    ours, theirs = _of_jax(_task()), _of_tff(_task())
-    found, expected = (one.subspaces(letters.clients("ecb"), 3) for one in (ours, theirs))
-    for mine, yours in zip(found, expected, strict=True):
-      self.assertCountEqual(mine, yours)
-      for label, basis in mine.items():
-        np.testing.assert_allclose(basis, yours[label], atol=1e-6)
     self.assertEqual(ours.cost, theirs.cost)
 
   def test_losses_and_confusions(self):
@@ -376,7 +368,7 @@ class OwnNumbersTest(parameterized.TestCase):
     task = _task()
     vectors = _vectors(task, 1)
     found = [
-        jax_engine.engine_of_task(task, 20, _RATE, seed).train(
+        jax_engine.Engine(task, 20, _RATE, seed).train(
             vectors, [_EVERYONE], participation.Round(number, _EVERYONE, 1)
         )[0]
         for seed, number in ((3, 1), (3, 2), (4, 1))
@@ -393,22 +385,6 @@ class OwnNumbersTest(parameterized.TestCase):
     with mock.patch("fl_clustering.engine.jax.evaluation._MODELS_AT_ONCE_BYTES", 1):
       np.testing.assert_allclose(engine.losses(vectors, _EVERYONE), expected, atol=1e-6)
 
-  def test_numbers_that_are_not_finite_are_told_with_their_client(self):
-    task = _task()
-    engine, vectors = _of_jax(task, rate=1e38), _vectors(task)
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, cluster 0"):
-      engine.train(vectors, _CLUSTERS, participation.Round(2, _EVERYONE, 3))
-    vectors[1] = np.nan
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "test rows of client 'b'"):
-      engine.confusions(vectors, _CLUSTERS)
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "global test rows"):
-      engine.global_confusions(vectors)
-    self.assertTrue(np.isposinf(engine.losses(vectors, _EVERYONE)[1]).all())
-    alone = _vectors(task, 5)
-    alone[1, -1] = np.inf  # Of a client that keeps it.
-    with self.assertRaisesRegex(divergence.TrainingDiverged, "round 2, client 'b'"):
-      engine.train_alone(alone, [participation.Round(2, letters.clients("a"), 1)])
-
   def test_a_model_that_only_the_other_engine_computes_is_refused(self):
     with self.assertRaisesRegex(ValueError, "^`engine` must be tff"):
       _of_jax(own_tasks.keras_table_task())
@@ -418,12 +394,15 @@ class OwnNumbersTest(parameterized.TestCase):
       _of_tff(dataclasses.replace(task, model=of_jax))
 
   def test_more_rows_of_clients_than_fit_on_a_device_are_refused(self):
-    features, labels = np.zeros((2, 4, 4, 1), np.uint8), np.zeros(2, np.uint8)
-    rows, counts = np.array([0, 1, 0, 1, 1]), np.array([3, 2])
+    pool = examples_lib.Examples(np.zeros((2, 4, 4, 1), np.uint8), np.zeros(2, np.uint8))
+    four, five = (
+        pooled_examples.PooledExamples.of_shares(pool, shares)
+        for shares in ([np.arange(2)] * 2, [np.arange(2), np.zeros(3, int)])
+    )
     with mock.patch.object(client_pool, "_MOST_ROWS", 4):
-      client_pool.ClientPool(features, labels, rows[:4], np.array([2, 2]))
+      list(client_pool.sent([four], None))
       with self.assertRaisesRegex(ValueError, "^`rows`.* 5"):
-        client_pool.ClientPool(features, labels, rows, counts)
+        list(client_pool.sent([four, five], None))
 
 
 _ON_TWO_DEVICES = """
@@ -441,7 +420,7 @@ vectors = np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
 members = [np.array([0, 1, 3]), np.array([1, 2, 4])]
 found = []
 for devices in (jax.devices()[:1], jax.devices()):
-  engine = engine_lib.engine_of_task(task, 20, 0.1, 3, devices=devices, clients_per_block=2)
+  engine = engine_lib.Engine(task, 20, 0.1, 3, devices=devices, clients_per_block=2)
   trained, _ = engine.train(vectors, members, participation.Round(1, np.arange(5), 2))
   each, _ = engine.train_each(vectors, np.array([4, 0]), participation.Round(1, np.arange(5), 2))
   losses = engine.losses(vectors, np.arange(5))

@@ -49,7 +49,7 @@ class OwnModelTest(absltest.TestCase):
     round_, found = participation.Round(1, np.arange(3), 3), []
     how = personalization.Personalization(pull=0.1, head_epochs=1)
     for model in (task.model, of_layers):
-      engine = jax_engine.engine_of_task(dataclasses.replace(task, model=model), 20, 0.1, seed=3)
+      engine = jax_engine.Engine(dataclasses.replace(task, model=model), 20, 0.1, seed=3)
       trained, _ = engine.train(vectors, [np.array([0, 1]), np.array([1, 2])], round_)
       personal, _, _ = engine.train_own(vectors.copy(), np.array([2, 0]), round_, trained[0], how)
       found.append((

@@ -54,7 +54,7 @@ def _computed():
   model = dataclasses.replace(
       task.model, uses_dropout=True, layers=(("dropout", 0.5), *task.model.layers)
   )
-  engine = jax_engine.engine_of_task(dataclasses.replace(task, model=model), 20, 0.1, 3)
+  engine = jax_engine.Engine(dataclasses.replace(task, model=model), 20, 0.1, 3)
   everyone, vectors = engine.clients, np.zeros((2, model.num_parameters), np.float32)
   vectors[1, 5] = np.nan
   round_ = participation.Round(1, everyone, 2)

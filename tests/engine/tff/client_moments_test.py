@@ -19,8 +19,8 @@ _VECTOR = np.random.default_rng(0).normal(size=_TASK.num_parameters).astype(np.f
 setUpModule = local_runtime.use
 
 
-def _moments(clients, by_label=True):
-  return client_moments.moments(_TASK.model, small_engine.files(_TASK), _VECTOR, clients, by_label)
+def _moments():
+  return small_engine.engine(_TASK).moments(_VECTOR, _ALL, by_label=True)
 
 
 class SegmentMomentsTest(absltest.TestCase):
@@ -35,22 +35,22 @@ class SegmentMomentsTest(absltest.TestCase):
 class ClientMomentsTest(absltest.TestCase):
 
   def test_in_batches(self):
-    whole = _moments(_ALL)
+    whole = _moments()
     with mock.patch.object(evaluation, "BATCH_EXAMPLES", 3):
       client_moments.build_moments.cache_clear()
-      parts = _moments(_ALL)
+      parts = _moments()
     client_moments.build_moments.cache_clear()
     np.testing.assert_allclose(parts, whole, atol=1e-5)
 
   def test_messages_of_any_size_give_the_same_in_any_order(self):
-    whole = _moments(_ALL)
+    whole = _moments()
     inner = client_moments.build_moments(_TASK.model, True)
     find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(2 * 4 * 11 * 2 * 10),
         mock.patch.object(client_moments, "build_moments", return_value=find_all),
     ):
-      parts = _moments(_ALL)
+      parts = _moments()
     self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [2, 2, 1])
     np.testing.assert_array_equal(parts, whole)
 

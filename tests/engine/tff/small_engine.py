@@ -11,7 +11,6 @@ from fl_clustering.engine.tff import engine as engine_lib
 from tests import small_task
 
 OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
-DIVERGING = client_update.LocalTraining(batch_size=2, learning_rate=3e38)
 
 
 @functools.cache
