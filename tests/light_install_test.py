@@ -79,7 +79,7 @@ for top in {_PACKAGES}:
     except ModuleNotFoundError as e:
       # TFF's worker and sites are for Linux.  Without a name, it is raised on purpose.
       known = {(*extras.FEDERATED, 'jax')}
-      if any(one in module.name for one in (".runtime.", ".site", ".federation")):
+      if any(one in module.name for one in (".runtime.", ".site", ".at_sites", ".federation")):
         known += {(*_NOT_EVERYWHERE, 'nvflare')}
       if e.name and e.name.partition(".")[0] not in known:
         print(module.name, e)

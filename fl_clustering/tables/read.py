@@ -277,6 +277,8 @@ def _header(path: str, file: io.BufferedIOBase, delimiter: str) -> tuple[str, ..
     names = tuple(_cells(line, delimiter))
   except ValueError as e:
     raise bad_table.bad_header(path, None, f"{e}") from e
+  if names[0].startswith("sep="):
+    raise bad_table.bad_header(path, None, "says `sep=` for Excel, and must have the columns' names")
   bad_table.check_names(path, names)
   return names
 
