@@ -1,4 +1,4 @@
-"""A fit by secure sums, of rows or of views: all that programs and sites call."""
+"""A fit by secure sums, of rows or of views: the one place that knows both."""
 
 from __future__ import annotations
 

@@ -126,8 +126,9 @@ class Config(options.Settings):
 
   def _check_left_out(self, names: tuple[str, ...], rule: str) -> None:
     for name in names:
-      if getattr(self, name) not in (None, False):
-        raise validate.error(name, f"be left out {rule}", getattr(self, name))
+      value = getattr(self, name)
+      if value is not None and value is not False:  # 0 was given.
+        raise validate.error(name, f"be left out {rule}", value)
 
   def _check_privacy(self) -> None:
     if self.epsilon is None:

@@ -55,7 +55,7 @@ class Here:
     fit_numbers: Likewise of the numbers alone, without levels and booleans; None if there is no
       choice of a number of clusters that these may decide.
     folder: The rows, scaled; None in a private run, where nothing but the fit may see them.
-    log: What left each client is not recorded here.
+    log: Nothing, as no site is asked.
   """
 
   tables: saved.SavedTables
@@ -136,7 +136,10 @@ def load(
   """
   privacy = config.privacy
   is_private = privacy is not None
-  with advice:
+  with contextlib.ExitStack() as rules:
+    rules.enter_context(advice)
+    if is_private:
+      rules.enter_context(clustering_params.content_raises_nothing())
     folder = folder_lib.open_folder(data_dir, config.schemas, private=is_private)
   if privacy is not None:
     privacy_lib.least_shares(privacy, len(folder))  # As many clients as shares of the noise.

@@ -328,9 +328,10 @@ def _read_views(
     places[client_id] = range(start, rows.num_rows)
   if LABELS in used:
     for client_id, files in paths.items():
-      of_first: Sequence[Any] = places[client_id]
+      own = places[client_id]
+      of_first: Sequence[Any] = own
       if first.key is not None:
-        of_first = rows.texts["key"][of_first[0] : of_first[-1] + 1]
+        of_first = rows.texts["key"][own.start : own.stop]
       labels = _labels(files[LABELS], first, of_first, digests[f"{client_id}/{LABELS}"])
       rows.texts["label"].extend(labels)
   return Folder(schemas, rows, places, digests)

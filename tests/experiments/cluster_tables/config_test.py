@@ -66,7 +66,6 @@ class ConfigTest(parameterized.TestCase):
       self.assertEqual(found.privacy, privacy.ViewPrivacy(1.0, 1e-6, expected))
       self.assertEqual((found.n_init, found.tol, found.standardize), (1, 0, False))
 
-
   @parameterized.parameters(
       ("k_range", {"num_clusters": 3, "k_range": (2, 4)}), ("k_range", {"k_range": (1, 4)}),
       ("k_range", {"k_range": (5, 4)}), ("num_clusters", {"num_clusters": 0}),
@@ -75,6 +74,7 @@ class ConfigTest(parameterized.TestCase):
       *((name, {name: value}) for name, value in {
           "radius": 3.0, "trust": "none", "delta": 1e-6, "max_points": 5, "min_clients": 5,
       }.items()),
+      ("delta", {"delta": 0.0}), ("max_points", {"max_points": 0}),  # 0 is a value, too.
       ("min_clients", {**_PRIVATE, "min_clients": 5}),
       ("min_clients", {**_PRIVATE, "trust": "none", "min_clients": 0}),
       *((name, {**_PRIVATE, name: None}) for name in ("delta", "num_clusters")),
