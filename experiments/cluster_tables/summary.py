@@ -351,8 +351,8 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "weights", "The weights of the views",
-        "They sum to one. A rule that learns them rewards what is easy to compress, which need not "
-        "be what shows the clusters.", {"view": "{}", "weight": "{:.3f}"},
+        "They sum to one. The rule `mvkm` rewards what is easy to compress, which need not be what "
+        "shows the clusters.", {"view": "{}", "weight": "{:.3f}"},
     ),
     tidy_experiment.Table(
         "selection", "Numbers of clusters that were tried",
