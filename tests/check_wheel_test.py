@@ -46,7 +46,3 @@ class CheckWheelTest(absltest.TestCase):
         return check_wheel.check(root.full_path, sys.executable, folder)
 
     self.assertEqual([check(codes) for codes in ((0, 0), (3, 0), (0, 4))], [0, 3, 4])
-
-
-if __name__ == "__main__":
-  absltest.main()

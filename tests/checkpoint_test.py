@@ -2,7 +2,6 @@ import json
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -100,7 +99,3 @@ class CheckpointsTest(parameterized.TestCase):
     checkpoints = checkpoint.Checkpoints(self.folder, reuse=os.path.dirname(other))
     with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, other):
       checkpoints.load("kmeans", _START)
-
-
-if __name__ == "__main__":
-  absltest.main()

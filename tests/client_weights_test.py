@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.methods.client_weights."""
-
 import os
 from unittest import mock
 
@@ -147,7 +145,3 @@ class FileTest(absltest.TestCase):
     with open(self._path, "rb") as file:
       self.assertEqual(file.read(), before)
     self.assertEqual(os.listdir(self._folder), ["client_weights.npz"])
-
-
-if __name__ == "__main__":
-  absltest.main()

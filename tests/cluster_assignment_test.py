@@ -138,7 +138,3 @@ class ClientsAlikeTest(absltest.TestCase):
     np.testing.assert_array_equal([means for _, means in found], [[[5], [8]], [[2], [16]]])
     ((found, _),) = cluster_assignment.clients_alike(vectors, clusters, clients)
     self.assertLen(found, 4)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@ import json
 import types
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.methods import registry as method_registry
@@ -235,7 +234,3 @@ class ThreePhaseConfigTest(parameterized.TestCase):
   def test_refuses(self, name, given):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       _Config(**given)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -135,7 +135,3 @@ class EvaluateTest(parameterized.TestCase):
     tracemalloc.stop()
     # The global test set takes copies of a tenth.
     self.assertLess(peak, vectors.nbytes / 2)
-
-
-if __name__ == "__main__":
-  absltest.main()

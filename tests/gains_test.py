@@ -2,7 +2,6 @@
 
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -124,7 +123,3 @@ class GainTest(parameterized.TestCase):
       differences = rng.normal(0, 0.03) + rng.normal(0, 0.1, 40)
       wrong += _verdict(gains.gain(differences, [0.5], [], 1)) != intervals.UNCLEAR
     self.assertGreater(wrong / 500, 0.2)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -149,7 +148,3 @@ class LoadModelTest(parameterized.TestCase):
   def test_arrays_of_another_model(self, shown, arrays):
     np.savez(os.path.join(self.folder, "arrays.npz"), **arrays)
     self._assert_refused(shown)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -40,7 +40,3 @@ class LocalRunTest(absltest.TestCase):
           self.assertRaisesRegex(ValueError, f"^`engine` {engine}"),
       ):
         local_run.run(_config(engine), small_task.small_task())
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests import nightly
@@ -97,7 +96,3 @@ class LockedEnvTest(parameterized.TestCase):
     self.assertNotEqual(code, 0)
     self.assertEmpty(installers)
     self.assertLen(told, 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

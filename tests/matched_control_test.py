@@ -2,7 +2,6 @@
 
 import types
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -65,7 +64,3 @@ class NumbersTest(parameterized.TestCase):
     self.assertEqual(numbers, list(range(7, 7 + len(numbers))))
     self.assertGreaterEqual(sum(steps), 200)
     self.assertLess(sum(steps[:-1]), 200)
-
-
-if __name__ == "__main__":
-  absltest.main()

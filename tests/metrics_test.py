@@ -61,7 +61,3 @@ class MetricsTest(absltest.TestCase):
   def test_no_examples_have_no_accuracy(self):
     accuracy = metrics.accuracy(np.array([np.zeros((2, 2), int), [[1, 1], [0, 2]]]))
     np.testing.assert_array_equal(accuracy, [np.nan, 0.75])
-
-
-if __name__ == "__main__":
-  absltest.main()

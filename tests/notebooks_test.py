@@ -56,7 +56,3 @@ class NotebooksTest(parameterized.TestCase):
 
   def test_tests_all(self):
     self.assertLen(list(notebooks.FOLDER.glob("*.ipynb")), 4)
-
-
-if __name__ == "__main__":
-  absltest.main()

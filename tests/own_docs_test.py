@@ -14,7 +14,6 @@ import subprocess
 import sys
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import tensorflow  # pylint: disable=unused-import  # Imported by a script, Keras builds no model.
 
@@ -120,7 +119,3 @@ class OwnDocsTest(parameterized.TestCase):
         if isinstance(node, (ast.Import, ast.ImportFrom)) and node.col_offset == 0:
           exec(ast.unparse(node), found)
     self.assertIn("FederatedMultiViewKMeans", found)
-
-
-if __name__ == "__main__":
-  absltest.main()

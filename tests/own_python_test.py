@@ -126,7 +126,3 @@ class OwnPythonTest(absltest.TestCase):
         result.stderr.splitlines()[1:],
         [f"own_python.sh: can't write in /dev/full/federated_clustering; {_ADVICE}"],
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -51,7 +51,3 @@ class PackagingTest(absltest.TestCase):
     self.assertIn(f"\nversion: {version}\n", _read("CITATION.cff"))
     heading = rf"(?m)^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$"
     self.assertRegex(_read("docs/CHANGELOG.md"), heading)
-
-
-if __name__ == "__main__":
-  absltest.main()

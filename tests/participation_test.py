@@ -61,7 +61,3 @@ class RoundRobinTest(parameterized.TestCase):
     }
     self.assertLen(set(schedules.values()), 30)
     self.assertEqual(schedules[2, 7], tuple(participation.round_robin(2, 50, 10, 7)))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.three_phase.progress_bar."""
-
 import contextlib
 import io
 
@@ -36,7 +34,3 @@ class ProgressBarTest(absltest.TestCase):
       run("fedavg", 1)
     self.assertRegex(told.getvalue(), r"fedavg +: 100%.* 5/5 ")
     self.assertEndsWith(told.getvalue(), "\n")
-
-
-if __name__ == "__main__":
-  absltest.main()

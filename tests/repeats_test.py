@@ -38,7 +38,3 @@ class RepeatsTest(absltest.TestCase):
       accuracy = repeats.run(lambda repeat: repeat, 2, (4, 5), config, _Engine(), None)
     np.testing.assert_allclose(accuracy, [[17 / 20] * 2, [18 / 20] * 2])
     self.assertEqual(trained, [[1_000_004, 1_000_005], [2_000_004, 2_000_005]])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -426,7 +426,3 @@ class BlocksTest(absltest.TestCase):
         np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
         np.testing.assert_array_equal(outcome.best_accuracy, expected.best_accuracy)
         self.assertEqual(outcome.cost, expected.cost)
-
-
-if __name__ == "__main__":
-  absltest.main()

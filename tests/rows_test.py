@@ -191,7 +191,3 @@ class RoundsTest(absltest.TestCase):
     )
     accuracies = [row["value"] for row in found if row["metric"] == "accuracy"]
     self.assertEqual(accuracies, [0.1, 0.2, 0.1, 0.2])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -102,7 +102,3 @@ class RunMemoryTest(absltest.TestCase):
     of_client = (self._peak(many) - self._peak(few)) / (many - few)
     # K-means takes a copy of the sketches, of 1 KB each, and needs 0.4 KB beside.
     self.assertLess(of_client, 2.7 * 4 * sketch.SIZE)
-
-
-if __name__ == "__main__":
-  absltest.main()

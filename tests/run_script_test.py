@@ -26,7 +26,3 @@ class RunScriptTest(absltest.TestCase):
     ).stdout
     expected = f"of the project ['mine.py', '--flag=1'] {folder.full_path}"
     self.assertEqual(output.strip(), expected)
-
-
-if __name__ == "__main__":
-  absltest.main()

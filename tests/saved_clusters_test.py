@@ -208,7 +208,3 @@ class SavedClustersTest(absltest.TestCase):
     )
     frame = pd.DataFrame({"dose": [1.0, 15.0]})
     np.testing.assert_allclose(saved.predict(frame, "c"), mean.predict(frame, "c"), rtol=1e-5)
-
-
-if __name__ == "__main__":
-  absltest.main()

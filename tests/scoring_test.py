@@ -3,7 +3,6 @@ import tempfile
 import unittest
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import sklearn.metrics
@@ -144,7 +143,3 @@ class ScoringTest(parameterized.TestCase):
       mean = np.average(_vectors[1:], axis=0, weights=weights).astype(np.float32)
       np.testing.assert_array_equal(confusion, _confusion(mean, _task.global_test))
     self.assertFalse(np.array_equal(found.global_mean, found.global_weighted))
-
-
-if __name__ == "__main__":
-  absltest.main()

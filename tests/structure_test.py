@@ -6,7 +6,6 @@ import glob
 import graphlib
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 # From the top.  `bench` is imported by none, and `dp_clustering/demo` is a program.
@@ -101,7 +100,3 @@ class StructureTest(parameterized.TestCase):
         if any(name.split(".")[0] == library for name in names)
     }
     self.assertEqual({path for path in knowing if not path.startswith(folders)}, files)
-
-
-if __name__ == "__main__":
-  absltest.main()

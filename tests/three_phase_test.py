@@ -1,9 +1,7 @@
-import os
 import tempfile
 from unittest import mock
 import weakref
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -467,7 +465,3 @@ class ThreePhaseTest(parameterized.TestCase):
     result = _run(config, checkpoint.Checkpoints(folder), [recorder])
     self.assertEqual(list(rows_lib.of_result(config, result)), expected_rows)
     self.assertEqual(recorder.rows, expected.rows)
-
-
-if __name__ == "__main__":
-  absltest.main()

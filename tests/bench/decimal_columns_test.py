@@ -1,5 +1,3 @@
-"""Tests for bench.decimal_columns."""
-
 from absl.testing import absltest
 import numpy as np
 
@@ -63,7 +61,3 @@ class DecimalColumnsTest(absltest.TestCase):
     expected = (2 / 3) ** _NUM_COLUMNS
     share = columns.all_fit(claims).mean()
     self.assertAlmostEqual(share, expected, delta=6 * np.sqrt(expected / num_claims))
-
-
-if __name__ == "__main__":
-  absltest.main()

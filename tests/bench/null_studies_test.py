@@ -17,7 +17,3 @@ class NullStudiesTest(absltest.TestCase):
     self.assertLessEqual(
         sum(claims.headline for claims in found), sum(claims.anywhere for claims in found)
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -71,7 +70,3 @@ class PeersTest(parameterized.TestCase):
   def test_unknown_peer(self):
     with self.assertRaisesRegex(launch.InputError, "`peers` must be one of ours, .*'fedml'"):
       in_process.run_main(run.main, "--peers=fedml")
-
-
-if __name__ == "__main__":
-  absltest.main()

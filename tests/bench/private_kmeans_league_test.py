@@ -135,7 +135,3 @@ class DataTest(absltest.TestCase):
       self.assertEqual(dataset.public_num_points, published.num_points)
       np.testing.assert_allclose(dataset.points.mean(axis=0), 0, atol=1e-12)
       self.assertAlmostEqual(np.linalg.norm(dataset.points, axis=1).max(), 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,8 +1,5 @@
-"""Tests for bench.rows_from_sums."""
-
 import dataclasses
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -195,7 +192,3 @@ class RowsFromSumsTest(parameterized.TestCase):
     self.assertEqual(rows_from_sums.are_determined(questions, rows).tolist(), expected)
     named = rows_from_sums.named_rows(questions, _SCALING)
     self.assertLessEqual(_as_set(named), _as_set(rows[np.array(expected)]))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -29,7 +29,3 @@ class ScaleTest(absltest.TestCase):
     self.assertGreater(of_clusters["value"], of_one["value"] + 0.1)
     # The same seeds, the same numbers.
     self.assertEqual(rows["compiled: accuracy"]["value"], of_clusters["value"])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -68,7 +68,3 @@ class SpeedTest(absltest.TestCase):
 
     for case in ("FedAvg round", "federated k-means", "private k-means, refine", "LSH tree"):
       self.assertRegex(printed, rf"\n{case}.* +\d+\.\d+ +\d+\.\d+ +\d+\.\d\d \(")
-
-
-if __name__ == "__main__":
-  absltest.main()

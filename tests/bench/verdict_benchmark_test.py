@@ -17,7 +17,3 @@ class VerdictBenchmarkTest(absltest.TestCase):
     for name in ("fedavg", "finetuned", "kmeans"):
       for how in ("with repeats", "without"):
         self.assertRegex(stdout, f"{name} +{how} +[01] of 1 called better or worse")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -28,7 +28,3 @@ class AgreementTest(absltest.TestCase):
 
     self.assertEqual(agreement.adjusted_rand_index(alone_or_two, alone_or_two), 1)
     self.assertAlmostEqual(agreement.normalized_mutual_information(alone_or_two, alone_or_two), 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -5,7 +5,6 @@ import sys
 from unittest import mock
 import zipfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -158,7 +157,3 @@ class AtomicFileTest(parameterized.TestCase):
         atomic_file.write_arrays(self.path, {"a": np.zeros(100_000)})
       gc.collect()
     ignored.assert_not_called()
-
-
-if __name__ == "__main__":
-  absltest.main()

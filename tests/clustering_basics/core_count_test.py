@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests import nightly
@@ -43,7 +42,3 @@ class CoreCountTest(parameterized.TestCase):
     )
     self.assertEqual("number of physical cores" in result.stderr, warns)
     self.assertEqual(bool(result.stderr), warns)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import extras
@@ -15,7 +14,3 @@ class ExtrasTest(parameterized.TestCase):
   def test_says_how_to_get_the_extra_or_why_not(self, version, text):
     with mock.patch.object(extras.sys, "version_info", version):
       self.assertRegex(extras.advice(), text)
-
-
-if __name__ == "__main__":
-  absltest.main()

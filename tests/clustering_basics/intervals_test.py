@@ -1,6 +1,5 @@
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -65,7 +64,3 @@ class IntervalsTest(parameterized.TestCase):
   )
   def test_verdict(self, low, high, expected):
     self.assertEqual(intervals.verdict(low, high), expected)
-
-
-if __name__ == "__main__":
-  absltest.main()

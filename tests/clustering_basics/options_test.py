@@ -137,7 +137,3 @@ class WithChoicesTest(absltest.TestCase):
       class _Colored(options.WithChoices):  # pylint: disable=unused-variable
         shape: str = options.option(str, "The shape.", "round", choices={"round": _Round})
         color: str = "red"
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -32,7 +31,3 @@ class RandomnessTest(parameterized.TestCase):
     self.assertEqual(randomness.stateless_seed(0, "train", 1, "a").dtype, np.int32)
     # 64-bit seeds: the chance that two of 2,000 agree is about 1e-13.
     self.assertLen(seeds, 2000)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,3 @@
-"""Tests for clustering_basics.single_thread_kmeans."""
-
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -31,7 +28,3 @@ class SingleThreadKMeansTest(parameterized.TestCase):
           np.unique(found.cluster_centers_, axis=0), np.unique(points, axis=0)
       )
       self.assertEqual(found.inertia_, 0)
-
-
-if __name__ == "__main__":
-  absltest.main()

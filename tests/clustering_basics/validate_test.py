@@ -3,7 +3,6 @@ import os
 import sys
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -69,7 +68,3 @@ class ValidateTest(parameterized.TestCase):
     os.rename(pipe, os.path.join(below, "to a pipe"))
     with self.assertRaisesRegex(ValueError, "`run`.*/to a pipe'"):
       validate.regular_files(run=folder.full_path)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -178,7 +178,3 @@ class NumClustersTest(parameterized.TestCase):
     weights = _unstructured(5)
     assignment = _group(name, {**options, "num_clusters": 5}, weights)
     self.assertEqual(_lists(assignment), [[client] for client in range(5)])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -307,7 +307,3 @@ class PersonalRunsTest(absltest.TestCase):
     matched = self.result.methods["fedavg_matched"].cost.steps
     most = max(self.result.methods[name].cost.steps for name in _PERSONAL)
     self.assertGreaterEqual(matched, most)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -275,7 +275,3 @@ class RegistryTest(absltest.TestCase):
     self.assertContainsSubset({"fl_clustering", "numpy"}, imported)
     slow = {"pandas", "scipy", "sklearn", "tensorflow", "tensorflow_federated"}
     self.assertEmpty(slow & imported)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -475,7 +475,3 @@ class DatasetContractTest(parameterized.TestCase):
       return
     task = self._load(**options)
     self.assertEqual(task.partition, partition_name)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -146,7 +146,3 @@ class CommandsTest(absltest.TestCase):
           if name not in there and name.removeprefix("no") not in there
       }
       self.assertEmpty(unknown, path)
-
-
-if __name__ == "__main__":
-  absltest.main()

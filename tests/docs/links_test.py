@@ -47,7 +47,3 @@ class LinksTest(absltest.TestCase):
   def test_front_doors_are_short(self):
     for path, most in [("README.md", 120), *((p, 30) for p in pages.paths() if "/README" in p)]:
       self.assertLessEqual(len(pages.read(path).splitlines()), most, path)
-
-
-if __name__ == "__main__":
-  absltest.main()

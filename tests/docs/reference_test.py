@@ -179,7 +179,3 @@ class ReferenceTest(absltest.TestCase):
         module, _, member = name.rpartition(".")
         text = pages.read(f"{module.replace('.', '/')}.py")
         self.assertRegex(text, rf"(?m)^(class|def) {member}\b")
-
-
-if __name__ == "__main__":
-  absltest.main()

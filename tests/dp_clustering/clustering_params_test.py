@@ -3,7 +3,6 @@ import fractions
 import math
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -271,7 +270,3 @@ class BudgetTest(parameterized.TestCase):
     self.assertLen(found, len(expected))
     for text, regex in zip(found, expected):
       self.assertRegex(text, regex)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -278,7 +278,3 @@ class ModuleTest(absltest.TestCase):
         env={"PYTHONPATH": ":".join(sys.path)},
     ).stdout
     self.assertEqual(printed, "[]\n")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -119,7 +119,3 @@ class FillCentersTest(absltest.TestCase):
     filled = coreset.fill_centers(np.zeros((1, 3)), 4, 0.1, 1.0, rng)
     np.testing.assert_allclose(np.linalg.norm(filled, axis=1), [0, 0.1, 0.1, 0.1])
     np.testing.assert_array_equal(coreset.fill_centers(filled, 4, 0.1, 9.0, rng), filled)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,3 @@
-"""Tests for dp_clustering.data_frames."""
-
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -88,7 +85,3 @@ class CheckOrderTest(parameterized.TestCase):
   def test_says_which_columns_are_others(self, fitted, which):
     with self.assertRaisesRegex(ValueError, f"`X`.*{which}"):
       data_frames.check_order(_FRAME, fitted, "`X`")
-
-
-if __name__ == "__main__":
-  absltest.main()

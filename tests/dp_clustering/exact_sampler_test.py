@@ -7,7 +7,6 @@ import fractions
 import math
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -109,7 +108,3 @@ class DistributionTest(parameterized.TestCase):
   def test_as_many_as_asked_for(self, size):
     draws = exact_sampler.discrete_gaussian(size, 2.0)
     self.assertEqual((draws.shape, draws.dtype), ((size,), np.int64))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -171,7 +171,3 @@ class FreezeTest(absltest.TestCase):
     account.record("sum", 0.3, 1.0, 1 / 0.3)
     with self.assertRaisesRegex(RuntimeError, r"epsilon = 1\.2"):
       account.freeze()
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -95,7 +94,3 @@ class DefaultTreeParamTest(parameterized.TestCase):
     self.assertEqual(
         tree_param, clustering_params.TreeParam(3 * expected, expected, max_depth=20)
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

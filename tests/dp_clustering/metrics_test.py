@@ -85,7 +85,3 @@ class ClusteringMetricsTest(absltest.TestCase):
     self.assertTrue(math.isnan(got.dominant_label_accuracy))
     self.assertTrue(math.isnan(got.true_nonmatch_frac))
     self.assertTrue(math.isnan(got.false_match_frac))
-
-
-if __name__ == "__main__":
-  absltest.main()

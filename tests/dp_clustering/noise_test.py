@@ -183,7 +183,3 @@ class NoNoiseTest(absltest.TestCase):
 
   def test_zeros_whatever_the_scale(self):
     self.assertFalse(noise.NoNoise().discrete_gaussian((3, 2), 0.0).any())
-
-
-if __name__ == "__main__":
-  absltest.main()

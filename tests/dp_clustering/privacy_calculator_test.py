@@ -1,6 +1,5 @@
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import dp_accounting
 import mpmath
@@ -223,7 +222,3 @@ class LshNoiseTest(parameterized.TestCase):
     param = clustering_params.DifferentialPrivacyParam(math.inf, 1e-6)
     noise = privacy_calculator.lsh_noise(param, None, None, 20)
     self.assertEqual(noise, privacy_calculator.LshNoise(0.0, 0.0))
-
-
-if __name__ == "__main__":
-  absltest.main()

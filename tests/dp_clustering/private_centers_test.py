@@ -139,7 +139,3 @@ class PrivateKMeansTest(absltest.TestCase):
     # A search takes the radius that cuts nobody.
     self.assertGreater(inside.score(points), model.score(points))
     self.assertAlmostEqual(model.score(points), -model.inertia_)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@ import decimal
 import math
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -184,7 +183,3 @@ class PrivateKMeansTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{next(iter(settings))}`"):
       estimator.fit(_blobs()[0])
     self.assertFalse(hasattr(estimator, "cluster_centers_"))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -3,7 +3,6 @@ import os
 import tracemalloc
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -307,7 +306,3 @@ class PrivacyTest(parameterized.TestCase):
     # 400 draws: outside of 16% with probability below 1e-5.
     draws = [_sums(np.zeros((0, 1)), 1.0, seed)[0].private_count(9.0, "n") for seed in range(400)]
     self.assertBetween(np.std(draws) / 9.0, 0.84, 1.16)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -224,7 +224,3 @@ class ChildrenTest(absltest.TestCase):
   def test_splits_no_small_center_and_none_without_error(self):
     children = self._children([True, True, True], max_centers=9, errors=(0.0, 1.0, 1.0))
     self.assertLen(children, 4)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -38,7 +38,3 @@ class SumQueryTest(absltest.TestCase):
     draws = query.split(query.noise({"sums": 0, "counts": 9.0}, noise.SeededNoise(3)))
     np.testing.assert_array_equal(draws["sums"], np.zeros((6, 2)))
     self.assertTrue(draws["counts"].any())
-
-
-if __name__ == "__main__":
-  absltest.main()

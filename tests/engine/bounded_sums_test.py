@@ -4,7 +4,6 @@ import functools
 import itertools
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -256,7 +255,3 @@ class ContractTest(parameterized.TestCase):
       swapped = public._replace(centers=public.centers[::-1])
       found = sums.total(bounded_sums.REPORT, swapped, np.array([client])).reshape(2, 2)
       self.assertEqual(found[:, 1].argmax(), 1 - nearest)
-
-
-if __name__ == "__main__":
-  absltest.main()

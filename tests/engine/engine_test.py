@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -402,7 +401,3 @@ class SubspacesTest(_ContractTest):
     num_vectors = sum(basis.shape[1] for basis in bases.values())
     self.assertGreater(num_vectors, len(bases))
     self.assertEqual(engine.cost, cost_lib.Cost(0, 0, num_vectors * 784 * 4))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -44,7 +44,3 @@ class OfClientTest(absltest.TestCase):
     self.assertEqual(found[2].dtype, np.float32)
     np.testing.assert_array_equal(found[2], [[0], [1]])
     np.testing.assert_array_equal(found[7], [[1], [0]])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -167,7 +167,3 @@ class CallTest(absltest.TestCase):
       cell_processes.call(int, "x")
     with self.assertRaises(ChildProcessError):
       cell_processes.call(os._exit, 3)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import os
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
@@ -88,7 +87,3 @@ class CommandLineTest(parameterized.TestCase):
       for name in ("ripe", "dozens"):
         with self.assertRaisesRegex(ValueError, f"`{name}`"):
           option_flags.check_left_out((name,), "here")
-
-
-if __name__ == "__main__":
-  absltest.main()

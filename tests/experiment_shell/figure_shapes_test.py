@@ -24,7 +24,3 @@ class FigureShapesTest(absltest.TestCase):
     np.testing.assert_array_equal(interval.get_segments(), [[[0.5, 1.25], [2, 1.25]]])
     self.assertGreater(*axes.get_ylim())  # The first row is at the top.
     self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["high", "low"])
-
-
-if __name__ == "__main__":
-  absltest.main()

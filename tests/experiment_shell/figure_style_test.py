@@ -33,7 +33,3 @@ class FigureStyleTest(absltest.TestCase):
     found, exact = (np.asarray(Image.open(one).convert("RGB"), int) for one in (self.path, whole))
     self.assertLess(os.path.getsize(self.path), whole.tell() / 2)
     self.assertLess(np.abs(found - exact).max(), 64)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import json
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
@@ -52,7 +51,3 @@ class FinishedRunTest(parameterized.TestCase):
     self.assertIsNone(self.finished.settings.get("note"))
     with self._damaged("config.json", "'note'"):
       self.finished.settings["note"]  # pylint: disable=pointless-statement
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import math
 import statistics
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
@@ -92,7 +91,3 @@ class FramesTest(parameterized.TestCase):
 
     self.assertEqual(found["rows"]["method"].tolist(), ["b", "b", "A", "A"])
     self.assertEqual(found["other"]["k"].tolist(), [1])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -8,7 +8,6 @@ import subprocess
 import textwrap
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import launch
@@ -206,7 +205,3 @@ class LaunchTest(parameterized.TestCase):
     self.assertEqual(code, 0)
     self.assertRegex(printed, r"^Sleeps\.\n[^$]*--number: A number\.")
     self.assertEqual("--[no]logtostderr" in printed, has_all)
-
-
-if __name__ == "__main__":
-  absltest.main()

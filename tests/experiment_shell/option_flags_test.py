@@ -97,7 +97,3 @@ class OutputDirTest(parameterized.TestCase):
       self.assertEqual(program.output_dir("dp_benchmark"), "out")
     with flagsaver.flagsaver(**{flag: True}), self.assertRaisesRegex(ValueError, "`output_dir`"):
       program.output_dir("dp_benchmark")
-
-
-if __name__ == "__main__":
-  absltest.main()

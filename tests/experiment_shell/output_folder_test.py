@@ -5,7 +5,6 @@ import json
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
@@ -235,7 +234,3 @@ class OutputFolderTest(parameterized.TestCase):
     with mock.patch.object(output_folder.atomic_file, "write_text", side_effect=error):
       with self._refused():
         self._start({"seed": 1})
-
-
-if __name__ == "__main__":
-  absltest.main()

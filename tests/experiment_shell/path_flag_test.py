@@ -2,7 +2,6 @@ import os
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
@@ -56,7 +55,3 @@ class OutputTest(parameterized.TestCase):
   def test_what_can_t_be_written(self, name):
     with self.assertRaisesRegex(flags.IllegalFlagValueError, "--an_output="):
       _given(_OUTPUT, self._path(name))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -10,7 +10,6 @@ import tempfile
 import time
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
@@ -315,7 +314,3 @@ class TidyExperimentTest(parameterized.TestCase):
         tidy_report.text(_TOY, self.undisturbed),
         "007 is better at 0.5.\n\nMeans.*\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007",
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

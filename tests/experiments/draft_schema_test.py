@@ -4,7 +4,6 @@ import csv
 import dataclasses
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -189,7 +188,3 @@ class DraftSchemaTest(parameterized.TestCase):
         in_process.run_main(draft_schema.main, f"--data_dir={self.sample}", f"--output={path}")
     with open(paths[0], encoding="utf-8") as file:
       self.assertEqual(file.read(), "kept")
-
-
-if __name__ == "__main__":
-  absltest.main()

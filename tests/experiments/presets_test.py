@@ -1,6 +1,5 @@
 """Every preset is what its program takes."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.experiment_shell import run_folder
@@ -46,7 +45,3 @@ class PresetsTest(parameterized.TestCase):
     module = reference.module_of(f"experiments.{program}")
     code, _, stderr = run_folder.ended("-c", _READ, module, _EXPERIMENTS[program], *presets)
     self.assertEqual(code, 0, stderr)
-
-
-if __name__ == "__main__":
-  absltest.main()

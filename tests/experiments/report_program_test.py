@@ -2,7 +2,6 @@ import json
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import finished_run
@@ -79,7 +78,3 @@ class ReportProgramTest(parameterized.TestCase):
     code, _, stderr = run_folder.ended("-m", "experiments.report")
     self.assertEqual(code, 2)
     self.assertRegex(stderr, "^error: `run` .*\n$")
-
-
-if __name__ == "__main__":
-  absltest.main()

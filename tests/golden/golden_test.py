@@ -3,7 +3,6 @@
 import io
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -34,7 +33,3 @@ class GoldenTest(parameterized.TestCase):
         np.testing.assert_allclose(
             found[column], expected[column], golden.rtol, golden.atol, err_msg=column
         )
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -3,7 +3,6 @@ import os
 import sys
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import file_format
@@ -153,7 +152,3 @@ class BadInputTest(parameterized.TestCase):
     result = program.run("--dataset=digits", f"--output_dir={path}{below}")
 
     self._check(result, f"`output_dir` .*file{below}")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -132,7 +132,3 @@ class OneFileTest(absltest.TestCase):
 
     # Phase 1 and FedAvg differ by a few points from seed to seed.
     np.testing.assert_allclose(np.mean(ours, 0), np.mean(theirs, 0), atol=0.08)
-
-
-if __name__ == "__main__":
-  absltest.main()

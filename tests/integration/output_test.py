@@ -155,7 +155,3 @@ class OutputTest(absltest.TestCase):
     tidy_report.report(experiment.EXPERIMENT, finished_run.FinishedRun(folder))
 
     self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)
-
-
-if __name__ == "__main__":
-  absltest.main()

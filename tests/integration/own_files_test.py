@@ -315,7 +315,3 @@ class BadInputTest(parameterized.TestCase):
     result = program.run("--dataset=digits", "--label_column=x")
     self.assertEqual(result.code, 2)
     self.assertRegex(result.stderr, "^error: `label_column`")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -5,7 +5,6 @@ import tempfile
 import unittest
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
@@ -252,7 +251,3 @@ class FailureTest(_RunsTest):
     (worker,) = [p for p in psutil.Process().children() if p.name() == "worker_binary"]
     worker.suspend()
     self.enter_context(mock.patch.multiple(worker_watch, _POLL_SECONDS=0.1, _MAX_IDLE_POLLS=2))
-
-
-if __name__ == "__main__":
-  absltest.main()

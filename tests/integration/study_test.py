@@ -8,7 +8,6 @@ import time
 import unittest
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -257,7 +256,3 @@ class SettingsTest(parameterized.TestCase):
       _run_here(folder, f"--{flag}")
 
     self.assertFalse(os.path.exists(folder))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,11 +1,8 @@
-"""Tests for fl_clustering.kmeans.FederatedKMeans."""
-
 import fractions
 import functools
 from unittest import mock
 
 from absl import logging
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import exceptions
@@ -347,7 +344,3 @@ class PrivacyRulesTest(parameterized.TestCase):
     with mock.patch.object(rounds.Rounds, "gather") as gather:
       FederatedKMeans(9, algorithm).fit(numpy_reference.sample_clients())
     gather.assert_not_called()
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,8 +1,5 @@
-"""Tests for fl_clustering.kmeans.kmeans_config."""
-
 import dataclasses
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.kmeans import algorithms
@@ -64,7 +61,3 @@ class KMeansConfigTest(parameterized.TestCase):
       if num_rounds > 6:
         with self.assertRaisesRegex(ValueError, "`num_rounds`"):
           kmeans_config.KMeansConfig(n_clusters, kmeans_config.Sums(num_rounds=num_rounds - 1))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 """Tests for fl_clustering.kmeans.local_work: what a client computes, and what may leave it."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -176,7 +175,3 @@ class ReleasedMeansTest(parameterized.TestCase):
     for means, num_leaving in ((points, 0), (rounded, 0), (np.float32(points), 0), (beside, 50)):
       _, counts = local_work.released_means(points, means.astype(float), np.full(50, 3.0), 2)
       self.assertLen(counts, num_leaving)
-
-
-if __name__ == "__main__":
-  absltest.main()

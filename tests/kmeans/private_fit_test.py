@@ -5,7 +5,6 @@ import math
 from unittest import mock
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -325,7 +324,3 @@ class ClientPrivacyTest(_PrivateTest):
     # One point alone is not made smaller: 20 points may be sqrt(20) times as large.
     one = totals({"a": others, "b": np.full((1, 2), 9.0)})
     self.assertBetween(np.linalg.norm(one - without), 0.2999 / math.sqrt(20), 0.3 / math.sqrt(20))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -4,7 +4,6 @@ What is held to is the inertia, over that of scikit-learn with ten restarts on a
 points: adjusted Rand indices differ by chance where the inertia does not.
 """
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from clustering_basics import single_thread_kmeans
@@ -35,7 +34,3 @@ class RecipeGateTest(parameterized.TestCase):
   def test_extreme_split(self, noise):
     nightly.skip_by_day(self, noise == 1.0)
     self._check(data.draw_extreme, noise)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -104,7 +104,3 @@ class RowRuleTest(parameterized.TestCase):
     for client_id in ("one", "twins", twins):
       self.assertEmpty(gathered[client_id][1])
     self.assertLess(np.abs(gathered["a lone point"][0]).max(), 10)
-
-
-if __name__ == "__main__":
-  absltest.main()

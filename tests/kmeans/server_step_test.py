@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.kmeans.server_step."""
-
 from absl.testing import absltest
 import numpy as np
 
@@ -66,7 +64,3 @@ class CombinedFromFarthestTest(absltest.TestCase):
     found = server_step.combined_from_farthest(means, means[:9], 9, _rng())
     expected = server_step.combined_means(means, np.ones(60), 9, _rng(), means[:9])
     np.testing.assert_array_equal(found, expected)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.kmeans.split_and_swap."""
-
 import fractions
 import math
 
@@ -246,7 +244,3 @@ class DegenerateTest(parameterized.TestCase):
     np.testing.assert_allclose(found, expected, atol=0 if k > 1 else 0.01)
     self.assertAlmostEqual(result.inertia, float(((rows - rows.mean(axis=0)) ** 2).sum())
                            if k == 1 else 0.0, delta=1e-6 * result.inertia)
-
-
-if __name__ == "__main__":
-  absltest.main()

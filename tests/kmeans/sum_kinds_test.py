@@ -1,6 +1,3 @@
-"""Tests for fl_clustering.kmeans.sum_kinds."""
-
-
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -183,7 +180,3 @@ class ExactTest(parameterized.TestCase):
   def test_whole_of_large_sums(self):
     limbs = np.array([[2**60, 2**61], [0, 5]])
     self.assertEqual(list(sum_kinds.whole(limbs)), [2**86 + 2**61, 5])
-
-
-if __name__ == "__main__":
-  absltest.main()

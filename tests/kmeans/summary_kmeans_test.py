@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.kmeans.summary_kmeans."""
-
 import tracemalloc
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy.cluster import hierarchy
@@ -108,7 +105,3 @@ class FitTest(parameterized.TestCase):
     self.assertEqual(found.shape, (1500, 3))
     _, most = tracemalloc.get_traced_memory()
     self.assertLess(most, 0.25 * 8 * 3000**2)
-
-
-if __name__ == "__main__":
-  absltest.main()

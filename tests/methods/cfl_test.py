@@ -207,7 +207,3 @@ class NewClientsTest(absltest.TestCase):
     _, one, states = _run({**points, "x": (8, -4, 10)}, 1, new_clients="x")
     self.assertEqual(letters.names(states[1].members), ("abc", "de"))
     self.assertEqual(one.place(None, states[1], letters.clients("x")).clusters, ((0,),))
-
-
-if __name__ == "__main__":
-  absltest.main()

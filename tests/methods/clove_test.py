@@ -89,7 +89,3 @@ class CloveTest(absltest.TestCase):
     engine = point_engine.PointEngine(points, new_clients="x")
     one, state = _start([[0, 0], [10, 0]], engine)
     self.assertEqual(one.place(None, state, letters.clients("x")).clusters, ((1,),))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.methods.distances."""
-
 from unittest import mock
 
 from absl.testing import absltest
@@ -101,7 +99,3 @@ class EuclideanPointsTest(parameterized.TestCase):
     points = distances.euclidean_points(np.zeros(300 * 299 // 2))
     self.assertLen(np.unique(points, axis=0), 1)
     self.assertGreater(points.shape[1], 0)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,10 +1,7 @@
-"""Tests for fl_clustering.methods.dynamic_distance."""
-
 import itertools
 from typing import NamedTuple
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -200,7 +197,3 @@ class DynamicDistanceTest(parameterized.TestCase):
     self.assertLen(assignment.clusters, 14)
     self.assertTrue(assignment.overlapping)
     self.assertIn("`max_clusters`=14", assignment.warning)
-
-
-if __name__ == "__main__":
-  absltest.main()

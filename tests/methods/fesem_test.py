@@ -1,6 +1,5 @@
 """Tests of FeSEM; the engine is a stand-in whose models and data are points."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -66,7 +65,3 @@ class FesemTest(parameterized.TestCase):
     self.assertEqual(letters.names(after.members), (_ALL, ""))
     self.assertEmpty(losses[1].clients)
     self.assertEqual(after.warning, "a warning")
-
-
-if __name__ == "__main__":
-  absltest.main()

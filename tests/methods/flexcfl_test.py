@@ -90,7 +90,3 @@ class FlexCflTest(absltest.TestCase):
     placement = one.place(pretrained, state, letters.clients("yx"))
     self.assertEqual(placement.clusters, ((1,), (0,)))
     np.testing.assert_array_equal(placement.vectors, state.vectors[[1, 0]])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -173,7 +173,3 @@ class FluxTest(parameterized.TestCase):
     engine = _Engine({**moments, "x": _moments((0.9, 40))}, "ab")
     one, pretrained, state = _start(engine, flux_radius=0.1)
     self.assertEqual(one.place(pretrained, state, letters.clients("x")).clusters, ((1,),))
-
-
-if __name__ == "__main__":
-  absltest.main()

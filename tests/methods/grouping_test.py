@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -37,7 +36,3 @@ class DistanceThresholdTest(parameterized.TestCase):
 
   def test_no_distances(self):
     self.assertEqual(grouping.largest_distance_within("mean", np.zeros(0)), 0)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,3 @@
-"""Tests for fl_clustering.methods.hierarchical."""
-
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import cluster
@@ -117,7 +114,3 @@ class HierarchicalTest(parameterized.TestCase):
         _group(vectors, num_clusters=2, metric="cosine", representation="update"),
         ((0, 3), (1, 2)),
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -206,7 +206,3 @@ class NewClientsTest(absltest.TestCase):
     placement = one.place(None, state, letters.clients("xy"))
     self.assertEqual(placement.clusters, ((0,), (1,)))
     np.testing.assert_array_equal(placement.vectors, [[9, 0], [1, 0]])
-
-
-if __name__ == "__main__":
-  absltest.main()

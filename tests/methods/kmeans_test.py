@@ -1,8 +1,5 @@
-"""Tests for fl_clustering.methods.kmeans."""
-
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import cluster
@@ -60,7 +57,3 @@ class KMeansTest(parameterized.TestCase):
     for group, expected in ((by_weights, ("ac", "b", "d")), (by_direction, ("ab", "cd"))):
       assignment = group(weights, np.random.default_rng(0))
       self.assertEqual(letters.names(assignment.clusters), expected)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -323,7 +323,3 @@ class NewClientsTest(absltest.TestCase):
       start = 1 if name == "local" else 0
       np.testing.assert_array_equal(placement.vectors, [[start + sum(rounds)] * 2])
       self.assertEqual(placement.clusters, ((),))
-
-
-if __name__ == "__main__":
-  absltest.main()

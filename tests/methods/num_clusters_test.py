@@ -1,8 +1,5 @@
-"""Tests for fl_clustering.methods.num_clusters."""
-
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -90,7 +87,3 @@ class ChooseTest(parameterized.TestCase):
     # 0, 0, 5/4 four times, 3/2 twice.
     expected = np.diff([0, 0, 1.25, 1.25, 1.25, 1.25, 1.5])
     np.testing.assert_allclose(choice.scores, expected, atol=1e-12)
-
-
-if __name__ == "__main__":
-  absltest.main()

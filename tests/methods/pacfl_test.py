@@ -2,7 +2,6 @@
 
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -173,7 +172,3 @@ class PacflTest(parameterized.TestCase):
     placement = one.place(None, state, letters.clients("xyz"))
     self.assertEqual(placement.clusters, ((1,), (0,), (0,)))
     np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2], [1, 2]])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -215,7 +215,3 @@ class PersonalTest(absltest.TestCase):
     vectors = np.repeat(start[None].astype(np.float32), 4, axis=0)
     alone, _ = engine.train_alone(vectors, _ROUNDS)
     np.testing.assert_allclose(state.vectors, alone, rtol=1e-5, atol=1e-6)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 """Bad settings of methods and of what they group by; each names the argument."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -56,7 +55,3 @@ class SettingsTest(parameterized.TestCase):
   def test_refuses(self, build, name, options):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       build(**options)
-
-
-if __name__ == "__main__":
-  absltest.main()

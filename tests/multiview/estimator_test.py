@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.multiview.FederatedMultiViewKMeans."""
-
 import dataclasses
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import metrics
@@ -246,7 +243,3 @@ class PrivateFitTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "`clients`.*'b'") as caught:
       model.fit(clients)
     self.assertNotRegex(str(caught.exception), "24|25|73")
-
-
-if __name__ == "__main__":
-  absltest.main()

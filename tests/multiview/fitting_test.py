@@ -127,7 +127,3 @@ class ViewGridTest(parameterized.TestCase):
       self.assertEqual(ranges[4], 0)
       self.assertBetween(np.delete(ranges, 4).min(), 2.0**36, 2.0**52)
       self.assertLess(ranges.max(), 2.0**52)
-
-
-if __name__ == "__main__":
-  absltest.main()

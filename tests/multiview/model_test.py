@@ -39,7 +39,3 @@ class AssignTest(absltest.TestCase):
     with warnings.catch_warnings():
       warnings.simplefilter("error")
       self.assertEqual(_assign([[1e300], [-1e300]], [[0], [3]]), [0, 0])
-
-
-if __name__ == "__main__":
-  absltest.main()

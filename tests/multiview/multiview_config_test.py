@@ -1,6 +1,3 @@
-"""Tests for fl_clustering.multiview.multiview_config."""
-
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -66,7 +63,3 @@ class ViewWeightsTest(parameterized.TestCase):
     np.testing.assert_allclose(_weigh("regret"), np.array([0.75, 1.0, 0.25]) / 2)
     weights = _weigh("regret", own_costs=np.array([16.0, 2.0, 4.0]))
     np.testing.assert_allclose(weights, [1 / 3] * 3)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.multiview.private_fit."""
-
 import math
 from unittest import mock
 import warnings
@@ -265,7 +263,3 @@ class NoisyStatisticsTest(absltest.TestCase):
     with self.assertRaises(ledger_lib.PrivacyBudgetExceeded):
       private_fit.noisy_statistics(ask, ledger, model, 5.0, "round")
     ask.assert_not_called()
-
-
-if __name__ == "__main__":
-  absltest.main()

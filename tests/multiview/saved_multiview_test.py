@@ -81,7 +81,3 @@ class SavedMultiViewTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(ValueError, name):
         self.loaded.predict(wrong)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.multiview.server_step."""
-
 from absl.testing import absltest
 import numpy as np
 
@@ -42,7 +40,3 @@ class MultiViewModelTest(absltest.TestCase):
     np.testing.assert_array_equal(arrays["rates"], [[1.0, 4.0]] * 2)
     arrays = _model(alpha=700.0).arrays()
     np.testing.assert_array_equal(arrays["factors"], [[0.0, 1.0]] * 2)
-
-
-if __name__ == "__main__":
-  absltest.main()

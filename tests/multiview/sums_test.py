@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.multiview.sums."""
-
 import math
 
 from absl.testing import absltest
@@ -178,7 +176,3 @@ class SensitivityTest(parameterized.TestCase):
     bound = sums_lib.sensitivity(num_views, count_weight)
     self.assertLessEqual(largest, bound)
     self.assertGreater(largest, 0.999 * bound)
-
-
-if __name__ == "__main__":
-  absltest.main()

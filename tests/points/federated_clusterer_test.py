@@ -4,7 +4,6 @@ import inspect
 from unittest import mock
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -313,7 +312,3 @@ class BudgetTest(parameterized.TestCase):
         estimator.set_params(compute_labels=True).fit(views)
       norms = [np.linalg.norm(one, axis=1) for one in (views if len(views) == 2 else [rows])]
       self.assertEqual(estimator.clipped_share_, (np.max(norms, axis=0) > 50).mean())
-
-
-if __name__ == "__main__":
-  absltest.main()

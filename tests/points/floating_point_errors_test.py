@@ -6,7 +6,6 @@
 import decimal
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -113,7 +112,3 @@ class FloatingPointErrorsTest(parameterized.TestCase):
   @parameterized.parameters(*_FEDERATED_FITS)
   def test_a_private_fit_of_clients_ends_alike(self, fit):
     self._check(_FEDERATED_FITS[fit])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.points.given_clients."""
-
 import os
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -273,7 +270,3 @@ class PrivateViewsTest(parameterized.TestCase):
       warnings.simplefilter("error")
       points, widths = _checked(clients, has_views=True, is_private=True)
     np.testing.assert_array_equal(np.isnan(points["a"]).sum(axis=0), [0, 0, 0, 4, 4])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.points.grid_scaling."""
-
 import types
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import datasets
@@ -180,7 +177,3 @@ class FindGridTest(parameterized.TestCase):
     means, deviations = grid_scaling.moments(2, totals, (high << 30) + low)
     np.testing.assert_array_equal(means, [2.0**30 - 0.5])
     np.testing.assert_array_equal(deviations, [0.5])
-
-
-if __name__ == "__main__":
-  absltest.main()

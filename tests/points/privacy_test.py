@@ -1,8 +1,5 @@
-"""Tests for fl_clustering.points.privacy."""
-
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -178,7 +175,3 @@ class NoisyTotalsTest(parameterized.TestCase):
     ):
       privacy.noisy_totals(settings, _Recorder(2), 2, noise.SeededNoise(0))(0.5, _query(), stds)
     self.assertEqual(asked, [{"residual_sums": 5e5, "counts": 1.5e6}, None])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -309,7 +309,3 @@ class SignedTest(absltest.TestCase):
     np.testing.assert_array_equal(
         secure_sums.signed(np, totals % secure_sums.MODULUS), totals
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

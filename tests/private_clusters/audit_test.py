@@ -97,7 +97,3 @@ class MuBoundsTest(absltest.TestCase):
     half_width = 2.58 * math.sqrt(2 / 400 * (1 + 1.67**2 / 8))
     self.assertAlmostEqual(found.upper - found.mu, half_width, delta=0.005)
     self.assertAlmostEqual(found.mu - found.lower, half_width, delta=0.005)
-
-
-if __name__ == "__main__":
-  absltest.main()

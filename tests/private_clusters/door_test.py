@@ -121,7 +121,3 @@ class DoorTest(absltest.TestCase):
     self.assertEqual(of_clients[0]["round 1"], "int64[33]")
     for message_type in of_clients[0].values():
       self.assertRegex(message_type, r"^int64\[[0-9,]*\]$")  # No size is left open.
-
-
-if __name__ == "__main__":
-  absltest.main()

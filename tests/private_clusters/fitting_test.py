@@ -4,7 +4,6 @@ import math
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -149,7 +148,3 @@ class FittingTest(parameterized.TestCase):
     # A client pays for half of the rounds, in which half of the clients add a share.
     found = np.array(stated(trust="none", min_clients=6, clients_per_round=12))
     np.testing.assert_allclose(found / expected, [math.sqrt(12 / 6 / 2), *[math.sqrt(24 / 6)] * 3])
-
-
-if __name__ == "__main__":
-  absltest.main()

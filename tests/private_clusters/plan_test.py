@@ -3,7 +3,6 @@
 import math
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from dp_clustering import noise
@@ -125,7 +124,3 @@ class BadInputTest(parameterized.TestCase):
     settings = {"num_clusters": 4, "epsilon": 8.0, "delta": 1e-5} | {name: value}
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       plan.PrivateClusters(**settings)
-
-
-if __name__ == "__main__":
-  absltest.main()

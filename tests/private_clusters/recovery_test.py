@@ -5,7 +5,6 @@ rotations, the least index was .997: a correct run hardly ever fails.  With a te
 rate it was .97 and .949.
 """
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -66,7 +65,3 @@ class PrivateRecoveryTest(parameterized.TestCase):
       slots = sums.scores(state.vectors, np.arange(_NUM_CLIENTS), 1).slots
     groups = [int(client.client_id) % _NUM_GROUPS for client in task.clients]
     self.assertGreaterEqual(agreement.adjusted_rand_index(groups, slots), 0.98)
-
-
-if __name__ == "__main__":
-  absltest.main()

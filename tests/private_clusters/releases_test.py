@@ -3,7 +3,6 @@
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -190,7 +189,3 @@ class ReleasesTest(parameterized.TestCase):
         return np.zeros(3, np.int64)
 
       releases.answer(question)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -83,7 +82,3 @@ class ReplayTest(parameterized.TestCase):
     self.assertAlmostEqual(np.mean(noise**2), 1, delta=4 * math.sqrt(2 / len(noise)))
     counts = 2 * watch.answers[-1].noisy[1::2] / bounded_sums.STEPS
     np.testing.assert_array_equal(counts, report.counts[:-1])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -5,7 +5,6 @@ import os
 import shutil
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -149,7 +148,3 @@ class ResumeTest(parameterized.TestCase):
       _played(books, settings)
     self.assertEqual(books.asked, [])
     self.assertEqual(_entries(folder), _entries(self.journal))
-
-
-if __name__ == "__main__":
-  absltest.main()

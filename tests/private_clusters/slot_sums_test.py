@@ -61,7 +61,3 @@ class DropOutTest(absltest.TestCase):
     found = _noise(1, trust="server", min_clients=None)
     self.assertAlmostEqual(np.std(found) * _MU, 1, delta=8 / np.sqrt(2 * _NUM_CELLS))
     np.testing.assert_array_equal(found * bounded_sums.STEPS % 1, 0)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@
 
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -113,7 +112,3 @@ class UnclippingNormTest(parameterized.TestCase):
   def test_is_twice_the_edge_above_the_largest_norm_or_the_last(self, places, expected):
     counts = np.bincount(places, minlength=len(bounded_sums.NORM_BINS) + 1)
     self.assertEqual(training.unclipping_norm(counts), 2 * bounded_sums.NORM_BINS[expected])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import unittest
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow_federated as tff
@@ -62,7 +61,3 @@ class ArrayExecutorTest(parameterized.TestCase):
   def test_a_wrong_shape(self):
     with self.assertRaisesRegex(TypeError, r"shape \(2, 4\)"):
       _scaled(np.zeros((2, 4), np.float32), [1.0])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 import textwrap
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from tests.runtime import scripts
@@ -81,7 +80,3 @@ class IsolationTest(parameterized.TestCase):
         """,
         ["Operation not permitted True"],
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

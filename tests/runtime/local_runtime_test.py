@@ -105,7 +105,3 @@ class LocalRuntimeTest(absltest.TestCase):
       psutil.Process(local._socket.pid).kill()
       with self.assertRaises(runtime.WorkerLost):
         tff.federated_computation(lambda: 3)()
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -124,7 +124,3 @@ with tempfile.TemporaryDirectory() as tempfile.tempdir:
     print(e.strerror, os.listdir(tempfile.tempdir))
 """)
     self.assertEqual(result.stdout, "Operation not permitted []\n", result.stderr)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -143,7 +143,3 @@ class ProgramsTest(parameterized.TestCase):
     for pid in pids:
       self.assertTrue(scripts.becomes(lambda: scripts.is_gone(pid)))
     self.assertTrue(scripts.becomes(lambda: not os.path.exists(os.path.dirname(path))))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -153,7 +153,3 @@ class RelayTest(absltest.TestCase):
     client.sendall(b"later")
 
     self.assertEqual(worker.recv(100), b"later")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -6,7 +6,6 @@ import sys
 import types
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import psutil
 
@@ -87,7 +86,3 @@ class WorkerWatchTest(parameterized.TestCase):
     watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
 
     self.assertGreaterEqual(cpu_times.call_count, 22)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -7,7 +7,6 @@ import sys
 import types
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -229,7 +228,3 @@ class FitTest(parameterized.TestCase):
   def test_flags_that_do_not_go_together_are_bad_input(self, name, *arguments):
     with self.assertRaisesRegex(launch.InputError, f"^`{name}` must"):
       in_process.run_main(cluster_tables.main, *arguments)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@
 
 import struct
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -231,7 +230,3 @@ class SitesThatFailTest(sample_sites.TestCase):
     federation = self.make(widths=widths, privacy=privacy).federation
     with self.assertRaisesRegex(ValueError, name):
       coordinator_lib.with_privacy(config, federation)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -360,7 +360,3 @@ class RowsTest(absltest.TestCase):
     mean = schema_lib.Schema.from_json({"fields": _fields("xy"), "missing": "mean"})
     with self.assertRaisesRegex(ValueError, "`schema.missing` must"):
       self._read(mean)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -3,7 +3,6 @@
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -143,7 +142,3 @@ class MaskingTest(parameterized.TestCase):
         masking.Handshake(identity, {}, bytes(32), bytes(16)).hello()["public"] for _ in range(2)
     }
     self.assertLen(publics, 2)
-
-
-if __name__ == "__main__":
-  absltest.main()

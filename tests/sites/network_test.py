@@ -348,7 +348,3 @@ def _kinds(sent):
     header, arrays = wire.unpack(sent[place - 4 : end], 2**30)
     yield ",".join((*header, *arrays))
     place = sent.find(start, end)
-
-
-if __name__ == "__main__":
-  absltest.main()

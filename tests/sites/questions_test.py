@@ -2,7 +2,6 @@
 
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -193,7 +192,3 @@ class ReadTest(parameterized.TestCase):
     for steps in (0, 1, 2**21, 2**30, 2.0**20, True):
       with self.assertRaisesRegex(wire.Refused, "steps|fields"):
         questions.read({**header, "fields": {"steps": steps}}, arrays, federation)
-
-
-if __name__ == "__main__":
-  absltest.main()

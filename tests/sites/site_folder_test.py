@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.sites.site_folder."""
-
 import errno
 import functools
 import json
@@ -7,7 +5,6 @@ import os
 import shutil
 from unittest import mock
 
-from absl.testing import absltest
 
 from clustering_basics import atomic_file
 from fl_clustering.sites import federation as federation_lib
@@ -159,7 +156,3 @@ class SiteFolderTest(sample_sites.TestCase):
     for path in (new, schema, folder):
       with self.assertRaisesRegex(ValueError, "^`(site_dir|identity)` must"):
         site_folder.SiteFolder(path)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -5,7 +5,6 @@ import math
 import signal
 import time
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -365,7 +364,3 @@ class PrivateSiteTest(_TestCase):
     self.assertBetween(np.var(totals), 2.7, 3.3)
     correlations = np.corrcoef(totals)[np.triu_indices(num_rounds, 1)]
     self.assertLess(np.abs(correlations).max(), 0.2)
-
-
-if __name__ == "__main__":
-  absltest.main()

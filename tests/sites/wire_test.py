@@ -4,7 +4,6 @@ import json
 import pickle
 import struct
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -111,7 +110,3 @@ def _mutated(rng, message):
   if header.get("do") == "ask" and rng.random() < 0.8:
     header["round"] = int(rng.integers(1, 3))
   return wire.pack(header, arrays)
-
-
-if __name__ == "__main__":
-  absltest.main()

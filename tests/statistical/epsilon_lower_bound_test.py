@@ -2,7 +2,6 @@
 
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -85,7 +84,3 @@ class EpsilonLowerBoundTest(parameterized.TestCase):
   def test_refuses(self, without, with_point, error_rate, name):
     with self.assertRaisesRegex(ValueError, f"`{name}` must"):
       _bound(without, with_point, error_rate=error_rate)
-
-
-if __name__ == "__main__":
-  absltest.main()

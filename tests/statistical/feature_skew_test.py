@@ -138,7 +138,3 @@ class FeatureSkewTest(absltest.TestCase):
         measured.mean(axis=0)[: -len(_NOT_PUBLISHED)], [*_of_kinds(_CLUSTERED), _GLOBAL, 1], rtol=0,
         atol=_TOLERANCE,
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 """Tests of residuals on noise that is right, and on noise that is wrong; all draws are seeded."""
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -95,7 +94,3 @@ class NoiseResidualsTest(parameterized.TestCase):
   @parameterized.named_parameters(("no_run", []), ("no_release", [[], []]))
   def test_nothing_to_test(self, runs):
     self.assertEqual(noise_residuals.most_suspicious(runs).p_value, 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -9,7 +9,6 @@ import tempfile
 import unittest
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 
@@ -100,7 +99,3 @@ class CflTest(parameterized.TestCase):
       self.assertGreaterEqual(index, _LEAST)
     else:
       self.assertLen(assignment.clusters, 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -217,7 +217,3 @@ class AuditedSumsTest(absltest.TestCase):
     noisy = sums.private_count(2.0, "count")
     # The densities around 3 and 4 points.
     self.assertAlmostEqual(run.evidence.log_ratio, ((noisy - 3) ** 2 - (noisy - 4) ** 2) / (2 * 4))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.tables.encode."""
-
 import itertools
 import math
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -119,7 +116,3 @@ class EncodeTest(parameterized.TestCase):
   def test_a_feature_without_a_value_is_named(self):
     with self.assertRaisesRegex(ValueError, "c=u"):
       encode.means([self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA.feature_names)
-
-
-if __name__ == "__main__":
-  absltest.main()

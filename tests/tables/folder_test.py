@@ -7,7 +7,6 @@ import hashlib
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -328,7 +327,3 @@ class ViewsTest(_TestCase):
     for place in range(4):
       others = [*records[:place], *records[place + 1 :]]
       self.assertEqual(rows_of(others), [list(record[:2]) for record in others])
-
-
-if __name__ == "__main__":
-  absltest.main()

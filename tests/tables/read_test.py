@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.tables.read."""
-
 import contextlib
 import csv
 import dataclasses
@@ -10,7 +8,6 @@ import pickle
 from unittest import mock
 import zipfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -665,7 +662,3 @@ class ShortcutTest(_ReadTest):
       self.assertEqual(found, expected)
     else:
       pd.testing.assert_frame_equal(found, expected)
-
-
-if __name__ == "__main__":
-  absltest.main()

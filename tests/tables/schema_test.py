@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.tables.schema."""
-
 import json
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from fl_clustering.tables import schema as schema_lib
@@ -150,7 +147,3 @@ class SchemaTest(parameterized.TestCase):
     self.assertLen(schema_lib.strict(("2019_1", "2019_2", "inf")).fields, 3)
     with self.assertRaisesRegex(ValueError, "names"):
       schema_lib.strict(("1", "-2.5e3", " 7"))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -25,7 +25,3 @@ class DigitsTest(absltest.TestCase):
     self.assertLess(np.median(found.pool.features), 10)
     again = digits.load()
     np.testing.assert_array_equal(again.global_test.features, found.global_test.features)
-
-
-if __name__ == "__main__":
-  absltest.main()

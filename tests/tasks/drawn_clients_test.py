@@ -5,7 +5,6 @@ import functools
 import multiprocessing
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 from joblib.externals import loky
 import numpy as np
@@ -84,7 +83,3 @@ class DrawnClientsTest(parameterized.TestCase):
   def test_refuses(self, name, changes):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       _load(**changes)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -198,7 +198,3 @@ class DownloadTest(_EmnistTest):
       with self.assertRaises(KeyboardInterrupt):
         self._load()
     self.assertEqual(os.listdir(self._folder), [])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -153,7 +153,3 @@ class HoldOutTest(absltest.TestCase):
     self.assertEqual(two.of_task(task, 0).new_client_ids, found.new_client_ids)
     new = {two.of_task(task, seed).new_client_ids for seed in range(10)}
     self.assertGreater(len(new), 3)
-
-
-if __name__ == "__main__":
-  absltest.main()

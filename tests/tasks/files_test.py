@@ -1,9 +1,6 @@
-"""Tests for fl_clustering.tasks.files."""
-
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -124,7 +121,3 @@ class FilesTest(parameterized.TestCase):
     with mock.patch.object(psutil, "virtual_memory", return_value=memory):
       with self.assertRaisesRegex(ValueError, "^`data_dir`"):
         self._load()
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -144,7 +144,3 @@ class FoldsTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(ValueError, f"^`{name}`"):
         self._load(held_out.Fold(0, 2), dataset="files", **options)
-
-
-if __name__ == "__main__":
-  absltest.main()

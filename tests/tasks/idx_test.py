@@ -150,7 +150,3 @@ class IdxTest(parameterized.TestCase):
       self._arrays[name] = change(self._arrays[name])
     self._write()
     self._assert_refuses(shown)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 import random
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -143,7 +142,3 @@ class KerasModelTest(parameterized.TestCase):
   def test_refuses_what_is_no_function_of_a_model(self, make):
     with self.assertRaisesRegex(TypeError, "`build`"):
       keras_model.keras_model(make())
-
-
-if __name__ == "__main__":
-  absltest.main()

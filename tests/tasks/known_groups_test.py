@@ -122,7 +122,3 @@ class PartitionTest(absltest.TestCase):
     # Ten clients and thirty: about a fifth of the noisy group's examples are the same.
     few, many = ({one.tobytes() for one in self._images_of(2, number)} for number in (10, 30))
     self.assertGreater(len(few & many), 6)
-
-
-if __name__ == "__main__":
-  absltest.main()

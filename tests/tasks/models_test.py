@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -113,7 +112,3 @@ class ModelsTest(parameterized.TestCase):
     np.testing.assert_array_equal(
         model.logits(parameters, inputs), model.logits(parameters, inputs.astype(np.float32))
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

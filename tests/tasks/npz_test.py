@@ -116,7 +116,3 @@ class NpzTest(parameterized.TestCase):
       make(self._path)
       self._assert_refuses("be a file")
       (os.rmdir if make is os.mkdir else os.unlink)(self._path)
-
-
-if __name__ == "__main__":
-  absltest.main()

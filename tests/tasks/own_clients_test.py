@@ -183,7 +183,3 @@ class TaskFromClientDataTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(ValueError, f"`{name}`"):
         own_clients.task_from_client_data(data, "mlp", **keys)
-
-
-if __name__ == "__main__":
-  absltest.main()

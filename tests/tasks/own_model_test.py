@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import jax
 import jax.numpy as jnp
@@ -99,7 +98,3 @@ class OwnModelTest(parameterized.TestCase):
   def test_refuses_what_is_no_function(self, **arguments):
     with self.assertRaisesRegex(TypeError, f"^`{next(iter(arguments))}`"):
       _model(**arguments)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -186,7 +185,3 @@ class TopUpTest(parameterized.TestCase):
   def test_refuses_to_leave_most_clients_with_nothing(self, name):
     with self.assertRaisesRegex(ValueError, "^`num_clients`.*`dirichlet_alpha`"):
       _split(name, _pool(), 100, dirichlet_alpha=0.01)
-
-
-if __name__ == "__main__":
-  absltest.main()

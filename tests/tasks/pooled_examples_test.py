@@ -103,7 +103,3 @@ class PooledClientsTest(parameterized.TestCase):
   def test_bad(self, changes, pattern):
     with self.assertRaisesRegex(ValueError, pattern):
       _task(_clients(**changes))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.tasks.private_clients."""
-
 import contextlib
 import dataclasses
 import gzip
@@ -8,7 +6,6 @@ import math
 import os
 import warnings
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -329,7 +326,3 @@ class FolderTest(_TestCase):
   def test_refuses(self, files, message, schema=_SCHEMA):
     with self.assertRaisesRegex(ValueError, message):
       self.load(files, schema)
-
-
-if __name__ == "__main__":
-  absltest.main()

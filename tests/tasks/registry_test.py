@@ -1,6 +1,5 @@
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -58,7 +57,3 @@ class LoadTaskTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       data_dir = options.pop("data_dir", None)
       registry.load_task(registry.TaskOptions(**options), data_dir)
-
-
-if __name__ == "__main__":
-  absltest.main()

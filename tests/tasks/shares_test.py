@@ -85,7 +85,3 @@ class TopUpTest(parameterized.TestCase):
     for seed in range(10):
       full = _top_up([], [0, 1, 2, 3], [4, 5, 6, 7, 8, 9], seed=seed)
       self.assertLen(set(_LABELS[full[0]]), 1)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -171,7 +171,3 @@ class ClusteringDemoTest(parameterized.TestCase):
     self.assertEqual(code, 2)
     self.assertRegex(stderr, "^error: `seed`.*\n$")
     self.assertEmpty(os.listdir(self.base))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
@@ -62,7 +61,3 @@ class GenerateSyntheticDatasetTest(parameterized.TestCase):
   def test_refuses(self, name, value):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       self._generate(**{name: value})
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -41,7 +41,3 @@ class SweepFigureTest(absltest.TestCase):
   def test_many_values_have_few_ticks(self):
     axes = self._axes({"loss_per_point": [1 / k for k in range(1, 60)]}, range(1, 60))
     self.assertLen(axes.get_xticks(), 10)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -175,7 +175,3 @@ class BoundTest(absltest.TestCase):
     for count, bound in enumerate(bounds, 1):
       self.assertBetween(bound, count, max(8, 1.25 * count))
     self.assertLen({bound for bound in bounds if 1024 < bound <= 2048}, 4)
-
-
-if __name__ == "__main__":
-  absltest.main()

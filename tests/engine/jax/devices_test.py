@@ -2,7 +2,6 @@ import os
 import sys
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import jax
 
@@ -39,7 +38,3 @@ class DevicesTest(parameterized.TestCase):
         self.assertRaisesRegex(ValueError, "^`engine` jax"),
     ):
       devices.local()
-
-
-if __name__ == "__main__":
-  absltest.main()

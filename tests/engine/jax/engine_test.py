@@ -449,7 +449,3 @@ class SeveralDevicesTest(absltest.TestCase):
     self.assertEqual(num_devices, 2)
     for difference in differences:
       self.assertLess(difference, 1e-6)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import jax
 import jax.numpy as jnp
@@ -89,7 +88,3 @@ class NetworksTest(parameterized.TestCase):
     ]
     for i in range(3):
       self.assertGreater(np.abs(with_keys[i] - with_keys[i - 1]).max(), 1e-3)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -65,7 +65,3 @@ class OwnModelTest(absltest.TestCase):
     # The inputs and their mask, two numbers of each hidden unit and its sign, or a little more.
     num_kept = networks.numbers_per_example(own_model.jax_model(_init, _apply, (6,)))
     self.assertBetween(num_kept, 6 + 7, 4 * (6 + 7 + 3))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -176,7 +176,3 @@ class CacheTest(absltest.TestCase):
         capture_output=True, text=True, check=False,
     )
     self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
-
-
-if __name__ == "__main__":
-  absltest.main()

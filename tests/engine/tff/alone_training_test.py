@@ -93,7 +93,3 @@ class TrainAloneTest(absltest.TestCase):
     vectors[:, -10:] = 3.3e38
     with self.assertRaisesRegex(divergence.TrainingDiverged, "after round 4, client 'b'"):
       engine.train_alone(vectors, rounds[:1])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -106,7 +106,3 @@ class ClientLossesTest(absltest.TestCase):
         _TASK.clients[0].train.labels, logits, from_logits=True
     )
     np.testing.assert_allclose(losses, [[np.mean(expected)]], rtol=1e-5)
-
-
-if __name__ == "__main__":
-  absltest.main()

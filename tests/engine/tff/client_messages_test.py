@@ -171,7 +171,3 @@ class AnyClientTest(absltest.TestCase):
       longest = list(map(max, longest, norms))
     for norm, bound in zip(longest, bounds, strict=True):
       self.assertBetween(norm, 0.999 * bound, bound)
-
-
-if __name__ == "__main__":
-  absltest.main()

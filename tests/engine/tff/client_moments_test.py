@@ -53,7 +53,3 @@ class ClientMomentsTest(absltest.TestCase):
       parts = _moments()
     self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [2, 2, 1])
     np.testing.assert_array_equal(parts, whole)
-
-
-if __name__ == "__main__":
-  absltest.main()

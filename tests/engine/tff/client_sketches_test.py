@@ -35,7 +35,3 @@ class ClientSketchesTest(absltest.TestCase):
       np.testing.assert_allclose(sketch, expected, atol=1e-6)
       self.assertAlmostEqual(np.linalg.norm(sketch), 1, places=6)
     self.assertEqual(engine.cost, cost_lib.Cost(0, 0, 3 * 4 * _SIZE))
-
-
-if __name__ == "__main__":
-  absltest.main()

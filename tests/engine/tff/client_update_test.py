@@ -1,4 +1,3 @@
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -82,7 +81,3 @@ class ClientUpdateTest(parameterized.TestCase):
     ]
     np.testing.assert_array_equal(runs[0], runs[1])
     self.assertGreater(np.abs(runs[0] - runs[2]).max(), 1e-4)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -220,7 +220,3 @@ class TrainEachTest(absltest.TestCase):
       trained, _ = _training().train_each(view, letters.clients("dab"), round_)
     np.testing.assert_array_equal(trained, expected)
     self.assertEqual([models.shape for models in sent], [vectors.shape])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -34,7 +34,3 @@ class ConfusionsTest(absltest.TestCase):
     labels = np.array([0, 0, 1, 2, 0, 0], np.int32)
     found = evaluation.confusions_of_logits(labels, logits, files, 7, 3)
     self.assertEqual(divergence.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -83,7 +83,3 @@ class ResultsTest(absltest.TestCase):
     found = self._results(models, [{"model": 4, "term": 0}, {"model": 1, "term": 1}])
     self.assertEqual(found, [7, 8])
     self.assertEqual(self.sent[0][0].shape, (1, 2))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -134,7 +133,3 @@ class _Model:
 
   input_shape: tuple
   input_dtype: str
-
-
-if __name__ == "__main__":
-  absltest.main()

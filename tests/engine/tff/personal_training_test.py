@@ -28,7 +28,3 @@ class TrainOwnTest(absltest.TestCase):
       cut = small_engine.engine().train_own(own, _ALL, _ROUND, common, how)
     np.testing.assert_array_equal(cut[0], whole[0])
     np.testing.assert_array_equal(cut[2].values, whole[2].values)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -94,7 +94,3 @@ class WholeFitTest(parameterized.TestCase):
       self.assertContainsSubset(intrinsics, _HARMLESS)
       result = computation.type_signature.result.compact_representation()
       self.assertNotIn("@CLIENTS", result)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -162,7 +162,3 @@ class TutorialTest(absltest.TestCase):
         {client.client_id: _as_in_the_source(client.train) for client in writers[:_NUM_CLIENTS]}
     )
     np.testing.assert_allclose(self._accuracies(task), _TUTORIAL, rtol=0, atol=_TOLERANCE)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,5 +1,3 @@
-"""Tests for experiments.cluster_tables.cluster_profiles."""
-
 from absl.testing import absltest
 import numpy as np
 import pandas as pd
@@ -93,7 +91,3 @@ class ClusterProfilesTest(absltest.TestCase):
         boxes = [text.get_window_extent() for text in texts]
         for left, right in zip(boxes, boxes[1:]):
           self.assertLess(left.x1, right.x0, (num_clusters, count))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,6 +1,5 @@
 import dataclasses
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiments.cluster_tables import config
@@ -100,7 +99,3 @@ class ConfigTest(parameterized.TestCase):
   def test_refuses_of_views(self, name, settings):
     with self.assertRaisesRegex(ValueError, f"^`{name}`"):
       _views(**{"num_clusters": 3, **settings})
-
-
-if __name__ == "__main__":
-  absltest.main()

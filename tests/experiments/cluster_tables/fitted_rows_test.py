@@ -2,7 +2,6 @@ import csv
 import os
 import types
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -79,7 +78,3 @@ class FittedRowsTest(parameterized.TestCase):
     self.assertEqual(self._rows("centroids.csv"), [
         ["cluster", "num_points", "u", "v"], *expected, ["2", "0", "7.0", "7.0"],
     ])
-
-
-if __name__ == "__main__":
-  absltest.main()

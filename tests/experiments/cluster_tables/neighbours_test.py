@@ -11,7 +11,6 @@ import re
 import shutil
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pyarrow as pa
@@ -165,7 +164,3 @@ class NeighboursTest(parameterized.TestCase):
     without = self.outcome(_TEXT)
     with np.errstate(all="raise"):
       self.assertEqual(self.outcome(_TEXT, "last", b"5e-324,1e308"), without)
-
-
-if __name__ == "__main__":
-  absltest.main()

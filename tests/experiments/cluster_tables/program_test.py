@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
@@ -507,7 +506,3 @@ class BadInputTest(_ProgramTest):
     with self._refused(message):
       _run(*(a.format(self.data) for a in arguments), f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -153,7 +153,3 @@ class LeavesTest(absltest.TestCase):
 
   def test_every_trust_has_a_text(self):
     self.assertCountEqual(summary.TRUST, privacy.TRUST)
-
-
-if __name__ == "__main__":
-  absltest.main()

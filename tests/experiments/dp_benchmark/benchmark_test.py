@@ -104,7 +104,3 @@ class BenchmarkConfigTest(parameterized.TestCase):
   def test_refuses(self, name, value):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       config_lib.BenchmarkConfig(**{name: value})
-
-
-if __name__ == "__main__":
-  absltest.main()

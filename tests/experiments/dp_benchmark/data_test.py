@@ -139,7 +139,3 @@ class UciTest(parameterized.TestCase):
     self.fetch.return_value.data = np.ones((100, 17))
     with self.assertRaisesRegex(data.Unavailable, r"\(100, 17\)"):
       data.load_uci(name, None)
-
-
-if __name__ == "__main__":
-  absltest.main()

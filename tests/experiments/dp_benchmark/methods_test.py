@@ -1,6 +1,5 @@
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -62,7 +61,3 @@ class MethodsTest(parameterized.TestCase):
     together, one = (privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets)
     self.assertAlmostEqual(together, one / 20, places=6)
     self.assertEqual((budgets[1].epsilon, budgets[1].delta), (1.0, 1e-6))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -6,7 +6,6 @@ import subprocess
 import tempfile
 import time
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
@@ -87,7 +86,3 @@ class RunTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, f"[`']{flag.split('=')[0]}[`']"):
       _run(folder, *_SMALL, f"--{flag}")
     self.assertFalse(os.path.exists(folder))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,7 +1,6 @@
 import os
 import statistics
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import frames
@@ -77,7 +76,3 @@ class SummaryTest(parameterized.TestCase):
       run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
       tidy_report.report(benchmark.EXPERIMENT, run)
       self.assertCountEqual(os.listdir(run.join("figures")), figures)
-
-
-if __name__ == "__main__":
-  absltest.main()

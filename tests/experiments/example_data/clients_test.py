@@ -1,5 +1,3 @@
-"""Tests for experiments.example_data."""
-
 import gzip
 import hashlib
 import io
@@ -97,7 +95,3 @@ class DownloadsTest(absltest.TestCase):
       downloads.download(self.url, "0" * 64)
     with self.assertRaisesRegex(launch.RunFailed, f"{self.url}_2"):
       downloads.download(f"{self.url}_2", self.sha256)
-
-
-if __name__ == "__main__":
-  absltest.main()

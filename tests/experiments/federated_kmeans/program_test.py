@@ -3,7 +3,6 @@
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 
@@ -65,7 +64,3 @@ class ProgramTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, message):
       _run(*arguments, f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -199,7 +199,3 @@ class PrintedFkmTest(absltest.TestCase):
     by_round = methods.printed_fkm(clients, 2, np.random.default_rng(0))
     self.assertLen(by_round, 20)
     np.testing.assert_array_equal(np.sort(by_round[0], axis=0), [[0, 0], [4, 4]])
-
-
-if __name__ == "__main__":
-  absltest.main()

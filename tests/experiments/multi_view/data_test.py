@@ -78,7 +78,3 @@ class ConfigTest(parameterized.TestCase):
   def test_refuses(self, name, value):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       config_lib.MultiViewStudyConfig(**{name: value})
-
-
-if __name__ == "__main__":
-  absltest.main()

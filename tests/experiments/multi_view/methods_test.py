@@ -97,7 +97,3 @@ class SimulatedDhaTest(absltest.TestCase):
   def test_plain_kmeans_finds_the_clusters_exactly(self):
     # So the data prove nothing.
     self.assertEqual(simulated_dha.METHODS["central_kmeans"].run(self.drawn).numbers["ari"], 1.0)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@
 
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import launch
@@ -24,7 +23,3 @@ class ProgramTest(parameterized.TestCase):
     with self.assertRaisesRegex(launch.InputError, message):
       in_process.run_main(multi_view.main, f"--output_dir={output}", *flags)
     self.assertFalse(os.path.exists(output))
-
-
-if __name__ == "__main__":
-  absltest.main()

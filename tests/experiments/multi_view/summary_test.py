@@ -1,6 +1,5 @@
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -118,7 +117,3 @@ class SummaryTest(parameterized.TestCase):
     with open(run.join("report.html"), encoding="utf-8") as file:
       page = file.read()
     self.assertNotIn("<shape>", page)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -1,11 +1,8 @@
-"""Tests for experiments.own_tables.column_flags."""
-
 import os
 import shlex
 from unittest import mock
 
 from absl import flags
-from absl.testing import absltest
 from absl.testing import flagsaver
 from absl.testing import parameterized
 import numpy as np
@@ -80,7 +77,3 @@ class ColumnFlagsTest(parameterized.TestCase):
     self.assertLen(self._open(), 2)
     self._write(b="y\n1\n")
     self.assertIn("b.csv, line 1, column 'x'", self._refusal())
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import pyarrow as pa
@@ -176,7 +175,3 @@ class NeighboursTest(parameterized.TestCase):
     # Without the contents, whose difference takes long to be shown.
     self.assertEqual(set(found[1]), set(files))
     self.assertEmpty([name for name in files if found[1][name] != files[name]])
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -8,7 +8,6 @@ import tempfile
 from unittest import mock
 
 from absl import logging
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -471,7 +470,3 @@ class OwnTablesTest(_TablesTest):
     empty = self._write_tables("empty", {"a.csv": "", "b.csv": "1,u,0,train\n"})
     self._check_refused("^`data_dir`", "refused", "--simulation", empty)
     self._run("of no rows", empty)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -101,7 +101,3 @@ class PageTest(parameterized.TestCase):
     first, *lines = tidy_report.text(release.EXPERIMENT, run).splitlines()
     self.assertIn("epsilon 8 at delta 1e-05 for one client", first)
     self.assertRegex("\n".join(lines), r"\n1 +2\.1 +4\.2 +unknown +0\.210$")
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -4,7 +4,6 @@ import json
 import os
 import tempfile
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import frames
@@ -132,7 +131,3 @@ class SummaryTest(parameterized.TestCase):
       page = file.read()
     self.assertIn("<h1>NOT private", page)
     self.assertNotIn("differentially private:", page)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -2,7 +2,6 @@ import contextlib
 import os
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -198,7 +197,3 @@ class StudyConfigTest(parameterized.TestCase):
   def test_bad_settings(self, values, name):
     with self.assertRaisesRegex(ValueError, f"^`{name}` must "):
       sample_study.config(**values)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -75,7 +75,3 @@ class ClusterTest(parameterized.TestCase):
         _, stderr = study.communicate()
       self.assertEqual(study.returncode, 0, stderr)
       self.assertEqual(run_folder.read(output, "results.csv"), self.alone)
-
-
-if __name__ == "__main__":
-  absltest.main()

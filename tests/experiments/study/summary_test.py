@@ -1,6 +1,5 @@
 import os
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
 from scipy import stats
@@ -206,7 +205,3 @@ class ReportTest(parameterized.TestCase):
     self.assertCountEqual(
         os.listdir(finished.join("figures")), [f"{one.name}.png" for one in figures.FIGURES]
     )
-
-
-if __name__ == "__main__":
-  absltest.main()

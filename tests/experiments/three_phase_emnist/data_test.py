@@ -4,7 +4,6 @@ import importlib.util
 import sys
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 
 from experiment_shell import tidy_experiment
@@ -138,7 +137,3 @@ class CompletedTest(parameterized.TestCase):
   def test_no_option_that_no_method_uses(self, method, options, left_out):
     config = self._config(methods=(method,), **options)
     self.assertEqual({name for name in flags.OF_DIGITS if getattr(config, name) is None}, left_out)
-
-
-if __name__ == "__main__":
-  absltest.main()

@@ -213,7 +213,3 @@ class GroupRecoveryTest(absltest.TestCase):
 
   def test_nothing_to_recover(self):
     self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))
-
-
-if __name__ == "__main__":
-  absltest.main()

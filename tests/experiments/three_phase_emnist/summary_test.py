@@ -295,7 +295,3 @@ class LooksTest(parameterized.TestCase):
   @parameterized.parameters((999, "999 B"), (15_426_208, "15.4 MB"), (1.2e9, "1.2 GB"))
   def test_bytes(self, number, text):
     self.assertEqual(report.bytes_text(number), text)
-
-
-if __name__ == "__main__":
-  absltest.main()
