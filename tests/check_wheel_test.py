@@ -36,13 +36,19 @@ class CheckWheelTest(absltest.TestCase):
     def check(codes):
       codes, folder = iter(codes), self.create_tempdir().full_path
 
-      def run(command, cwd=None, **unused_options):
+      def run(command, cwd=None, env=None, **unused_options):
+        if cwd is not None:  # Else it would test the project.
+          self.assertNotIn("PYTHONPATH", env)
+          self.assertIn("PATH", env)
         if "wheel" in command:
           pathlib.Path(folder, "dist").mkdir()
           pathlib.Path(folder, "dist", "a.whl").touch()
         return subprocess.CompletedProcess(command, 0 if cwd is None else next(codes))
 
-      with mock.patch.object(subprocess, "run", run), contextlib.redirect_stdout(io.StringIO()):
+      with (
+          mock.patch.object(subprocess, "run", run), contextlib.redirect_stdout(io.StringIO()),
+          mock.patch.dict(os.environ, PYTHONPATH=root.full_path),
+      ):
         return check_wheel.check(root.full_path, sys.executable, folder)
 
     self.assertEqual([check(codes) for codes in ((0, 0), (3, 0), (0, 4))], [0, 3, 4])

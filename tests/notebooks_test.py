@@ -6,6 +6,7 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
+import nbclient
 import nbformat
 
 from tests import nightly
@@ -53,6 +54,13 @@ class NotebooksTest(parameterized.TestCase):
       self.assertNotIn("stderr", [output.get("name") for output in outputs])
       found = _FOUND.findall(nbformat.writes(notebook))
       self.assertLen(found, {"first_run": 1, "own_method": 2}.get(name, 0))
+
+  def test_no_times_are_kept_and_cells_see_the_project(self):
+    with mock.patch.object(nbclient.NotebookClient, "execute", autospec=True) as execute:
+      notebooks.run(notebooks.FOLDER / "first_run.ipynb")
+    self.assertFalse(execute.call_args.args[0].record_timing)
+    root = os.path.abspath(os.path.join(notebooks.__file__, "..", ".."))
+    self.assertIn(root, execute.call_args.kwargs["env"]["PYTHONPATH"].split(os.pathsep))
 
   def test_tests_all(self):
     self.assertLen(list(notebooks.FOLDER.glob("*.ipynb")), 4)

@@ -412,6 +412,12 @@ class BlocksTest(absltest.TestCase):
     rounds = [row.round for row in recorder.rows]
     self.assertEqual(rounds, sorted(rounds))
 
+  def test_a_checkpoint_of_more_rounds_is_refused(self):
+    folder = self.create_tempdir().full_path
+    self._run(num_rounds=3, folder=folder)
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "alone.npz"):
+      self._run(num_rounds=2, folder=folder)
+
   def test_stopped_within_a_block_it_goes_on_after_it(self):
     expected, recorder, _ = self._run()
     for stop_at, rest in ((1, [[7], [8, 9, 10, 11, 12], [13, 14, 15, 16, 17], [18]]),

@@ -102,6 +102,7 @@ class AtomicFileTest(parameterized.TestCase):
     first = atomic_file.array_in_file(path, values)
     second = atomic_file.array_in_file(path, values[:1] + 1)
     self.assertIsInstance(first, np.memmap)
+    self.assertFalse(first.flags.writeable)
     np.testing.assert_array_equal(first, values)
     np.testing.assert_array_equal(second, [[1, 2, 3]])
     self.assertEqual(os.listdir(self.folder), ["array.npy"])

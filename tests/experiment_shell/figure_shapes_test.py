@@ -8,6 +8,14 @@ from experiment_shell import figure_style
 
 class FigureShapesTest(absltest.TestCase):
 
+  def test_an_axis_of_powers_of_two_has_ticks_at_its_values_alone(self):
+    axes = figure_style.new_figure(2).add_subplot()
+    figure_shapes.set_powers_of_two(axes, pd.Series([8.0, 0.5, 2.0, 8.0], name="k"))
+    self.assertEqual(axes.get_xticks().tolist(), [0.5, 2, 8])
+    self.assertEqual([text.get_text() for text in axes.get_xticklabels()], ["0.5", "2", "8"])
+    self.assertEmpty(axes.get_xticks(minor=True))
+    self.assertEqual((axes.get_xscale(), axes.get_xlabel()), ("log", "k"))
+
   def test_dots_are_in_their_rows_with_their_intervals(self):
     table = pd.DataFrame({
         "row": ["low", "high"], "mean": [1.0, 5.0], "low": [0.5, np.nan], "high": [2.0, np.nan],

@@ -243,6 +243,7 @@ class PrivateSiteTest(_TestCase):
       *(("centers", bad) for bad in (1e300, np.nan, np.inf, 0.5, 2.0**25)),
       *(("num_groups", bad) for bad in (0, 4)),
       *(("scales", bad) for bad in (0.0, -1.0, 31.0, 2.0**58, True, "1", None)),
+      ("scales", 2.0**57),  # Of two sites, the sum has too much.
   )
   def test_a_hostile_number_is_refused_and_costs_nothing(self, name, bad):
     _, site = self.started(privacy=sample_sites.PRIVATE)

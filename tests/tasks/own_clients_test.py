@@ -76,6 +76,11 @@ class TaskFromArraysTest(parameterized.TestCase):
     self.assertEqual(_rows(task.clients[0].train), [0, 0.5, 1, 1.5])
     self.assertEqual(_rows(task.clients[0].test), [5, 5.5, 6])
     self.assertEqual(_rows(task.global_test), [45, 45.5, 46, 46.5, 47])
+    # What is held out of the given training data depends on the seed.
+    clients = {"a": (_table(0, 60), _table(70, 3))}
+    held = [_rows(_task(clients, seed=seed).clients[0].validation) for seed in (0, 1, 1)]
+    self.assertNotEqual(held[0], held[1])
+    self.assertEqual(held[1], held[2])
 
   def test_names_and_groups(self):
     names = ("no", "yes", "maybe", "never")

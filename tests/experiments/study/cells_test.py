@@ -115,6 +115,18 @@ class CellsTest(parameterized.TestCase):
         [divergence.TrainingDiverged, MemoryError, device_memory.DeviceFull],
     )
 
+  def test_the_last_round_costs_what_the_method_does(self):
+    tables = self._measure()
+
+    found, last = (
+        {(row["method"], row["metric"]): row["value"] for row in tables[name]
+         if row.get("round", 2) == 2}
+        for name in ("results", "rounds")
+    )
+    costs = {key: found[key] for key in last if key[1] != "accuracy"}
+    self.assertEqual(costs, {key: last[key] for key in costs})
+    self.assertEqual((last["kmeans", "steps"], last["kmeans", "bytes"]), (16, 160 + 150))
+
   def test_checkpoints_stay_until_a_cell_is_measured(self):
     def stopped(*arguments):
       _run(*arguments)

@@ -211,5 +211,12 @@ class GroupRecoveryTest(absltest.TestCase):
           5, "ari")]
       self.assertEqual(found, 3 * [recovered])
 
+  def test_every_setting_draws_by_the_seed(self):
+    with mock.patch.object(
+        measure.randomness, "generator", wraps=measure.randomness.generator
+    ) as drawn:
+      _rows(("kmeans",), seed=3)
+    self.assertEqual(drawn.call_args_list, 9 * [mock.call(3, "grouping")])
+
   def test_nothing_to_recover(self):
     self.assertEqual(_rows(("kmeans",), true_groups=None), ([], []))

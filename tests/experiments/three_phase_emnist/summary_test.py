@@ -208,6 +208,17 @@ class NoGainTest(absltest.TestCase):
 
 class FiguresTest(absltest.TestCase):
 
+  def test_clusters_are_named_in_their_middle_and_separated_between(self):
+    frame = pd.DataFrame({
+        "place": range(5), "label": "0", "height": 1.0, "cluster": [0, 0, 1, 1, 1],
+    })
+    (figure,) = (one for one in experiment.EXPERIMENT.figures if one.name == "label_mix")
+    axes = figure_style.new_figure(3).add_subplot()
+    figure.draw(frame, axes)
+    self.assertEqual(axes.get_xticks().tolist(), [0.5, 3])
+    self.assertEqual([text.get_text() for text in axes.get_xticklabels()], ["0", "1"])
+    self.assertEqual([line.get_xdata()[0] for line in axes.lines], [1.5])
+
   def test_very_many_clients_are_a_histogram(self):
     accuracies = np.append(np.full(400, 0.5), np.linspace(0, 1, 201))
     frame = pd.DataFrame({"method": "kmeans", "accuracy": accuracies, "target": 0.9})
