@@ -71,6 +71,12 @@ class HalvesTest(parameterized.TestCase):
     self.assertIsNotNone(self._halves(opposites, cfl_gap=1.999))
     self.assertIsNone(self._halves(opposites, cfl_gap=2.0))
 
+  def test_a_larger_ratio_takes_a_moving_cluster_for_stopped(self):
+    # The mean is half of the largest update.
+    moving = [(3, 0), (3, 0), (1, 0), (-1, 0)]
+    self.assertIsNone(self._halves(moving, cfl_ratio=0.49))
+    self.assertEqual(self._halves(moving, cfl_ratio=0.51), ([0, 1, 2], [3]))
+
   def test_clients_that_go_astray_each_on_its_own_stay_together(self):
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(40, 2000))

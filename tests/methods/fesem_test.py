@@ -14,10 +14,16 @@ _ALL = "abcde"
 
 class FesemTest(parameterized.TestCase):
 
-  def _fesem(self, num_clusters, points=_POINTS):
+  def _fesem(self, num_clusters, points=_POINTS, **settings):
     engine = point_engine.PointEngine(points)
-    one = fesem.fesem(fesem.Fesem(num_clusters), engine)
+    one = fesem.fesem(fesem.Fesem(num_clusters, **settings), engine)
     return engine, one
+
+  def test_the_start_is_by_the_representation(self):
+    points = {"a": (1, 0), "b": (40, 0), "c": (0, 1), "d": (0, 30)}
+    engine, one = self._fesem(2, points, representation="normalized_update")
+    state = one.initialize(point_engine.pretrained(engine), np.random.default_rng(0))
+    self.assertEqual(letters.names(state.members), ("ab", "cd"))
 
   def test_starts_from_the_clusters_of_k_means(self):
     engine, one = self._fesem(2)

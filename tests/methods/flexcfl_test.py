@@ -1,5 +1,7 @@
 """Tests of FlexCFL."""
 
+from unittest import mock
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -47,6 +49,15 @@ class FlexCflTest(absltest.TestCase):
 
   def test_groups_by_direction(self):
     self.assertEqual(letters.names(_group(_UPDATES, 2).clusters), ("ac", "bd"))
+
+  def test_starts_as_the_generator_says(self):
+    fit = flexcfl.single_thread_kmeans.fit
+    with mock.patch.object(flexcfl.single_thread_kmeans, "fit", wraps=fit) as fitted:
+      for seed in (0, 1, 1):
+        _group(_UPDATES, 2, seed)
+    first, second, again = (call.kwargs["random_state"] for call in fitted.call_args_list)
+    self.assertNotEqual(first, second)
+    self.assertEqual(second, again)
 
   def test_opposite_directions_differ(self):
     updates = {"a": (1, 0, 0), "b": (-1, 0, 0), "c": (2, 0, 0), "d": (-3, 0, 0)}

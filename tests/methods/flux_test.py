@@ -152,7 +152,7 @@ class FluxTest(parameterized.TestCase):
   def test_warns_if_nothing_is_grouped(self):
     _, _, state = _start(_Engine(_OF_CLIENTS), flux_radius=1e9)
     self.assertEqual(letters.names(state.members), (_NAMES,))
-    self.assertIn("`flux_radius`", state.warning)
+    self.assertIn(f"`flux_radius`={1e9}", state.warning)
 
   def test_new_clients_need_no_labels(self):
     # "x" is nearer to "a" than to "b", but nearer to the mean of "b" and "d" than of "ace".

@@ -49,6 +49,16 @@ class KMeansTest(parameterized.TestCase):
       )
     self.assertEqual(assignment.adjusted_rand_index(groups), 1)
 
+  def test_starts_as_the_generator_says(self):
+    weights = point_engine.weights([[0, 0], [10, 0], [1, 0], [11, 0]])
+    fit = kmeans.single_thread_kmeans.fit
+    with mock.patch.object(kmeans.single_thread_kmeans, "fit", wraps=fit) as fitted:
+      for seed in (0, 1, 1):
+        kmeans.KMeans(2)(weights, np.random.default_rng(seed))
+    first, second, again = (call.kwargs["random_state"] for call in fitted.call_args_list)
+    self.assertNotEqual(first, second)
+    self.assertEqual(second, again)
+
   def test_representation(self):
     # The weights show two groups by length, the directions of updates two others.
     weights = point_engine.weights([[2, 1], [101, 1], [1, 2], [1, 101]])

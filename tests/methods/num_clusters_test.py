@@ -14,13 +14,13 @@ def _blobs(num_blobs, per_blob=6, dim=200, spread=0.25, seed=0):
   return centers + spread / np.sqrt(dim) * rng.standard_normal(centers.shape)
 
 
-def _choose(vectors, clients=None, max_k=6):
+def _choose(vectors, clients=None, max_k=6, seed=0):
   """Chooses for clients whose updates are `vectors`; the global model is far from the origin."""
   vectors = np.asarray(vectors, np.float32)
   clients = np.arange(len(vectors)) if clients is None else clients
   global_vector = np.full(vectors.shape[1], 3, np.float32)
   weights = client_weights_lib.ClientWeights(clients, vectors + global_vector, global_vector)
-  return num_clusters.choose(weights, np.random.default_rng(0), max_k)
+  return num_clusters.choose(weights, np.random.default_rng(seed), max_k)
 
 
 class ChooseTest(parameterized.TestCase):
@@ -71,6 +71,7 @@ class ChooseTest(parameterized.TestCase):
     with mock.patch.object(num_clusters, "MOST_CLIENTS", 12):
       choice = _choose(vectors, max_k=40)
       self.assertEqual(_choose(vectors[order], order, max_k=40), choice)
+      self.assertNotEqual(_choose(vectors, max_k=40, seed=1), choice)
     self.assertEqual(choice.num_clusters, 2)
     self.assertLen(choice.scores, 11)  # At most as many clusters as there are other clients.
 

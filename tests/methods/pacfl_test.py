@@ -157,8 +157,10 @@ class PacflTest(parameterized.TestCase):
         c: {0: _axes(0), 1: _axes(1)} if c in "ac" else {0: _axes(1), 1: _axes(0)}
         for c in "abcd"
     }
-    _, _, state = _start(spaces, pacfl.Pacfl(2, pacfl_proximity="equal_labels"))
+    settings = pacfl.Pacfl(2, pacfl_proximity="equal_labels")
+    _, one, state = _start({**spaces, "x": spaces["b"]}, settings, names="abcd")
     self.assertEqual(letters.names(state.members), ("ac", "bd"))
+    self.assertEqual(one.place(None, state, letters.clients("x")).clusters, ((1,),))
     _, _, state = _start(spaces, pacfl.Pacfl(pacfl_angle=0.1))
     self.assertEqual(letters.names(state.members), ("abcd",))
 
@@ -167,8 +169,9 @@ class PacflTest(parameterized.TestCase):
     spaces = {
         **self._SPACES, "x": {0: _turned(29)}, "y": {0: _turned(2)}, "z": {0: _turned(28)},
     }
-    _, one, state = _start(spaces, pacfl.Pacfl(2), names="abcde")
+    engine, one, state = _start(spaces, pacfl.Pacfl(2, pacfl_vectors=4), names="abcde")
     state.vectors[1] += 7
     placement = one.place(None, state, letters.clients("xyz"))
     self.assertEqual(placement.clusters, ((1,), (0,), (0,)))
     np.testing.assert_array_equal(placement.vectors, [[8, 9], [1, 2], [1, 2]])
+    self.assertEqual(engine.asked[1:], [("abcde", 4), ("xyz", 4)])
