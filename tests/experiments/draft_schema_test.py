@@ -88,7 +88,7 @@ class DraftSchemaTest(parameterized.TestCase):
       (";", ["1", "2.5", "7"], "number"), (";", ["1", "2,5", "7"], "number"),
       (",", ['"1,501"', '"2,502"'], "string"), (";", ["1", "2", "n/a"], "number"),
       (";", ["1", "n/a", "?"], "string"), (";", ["true", "False"], "boolean"),
-      (";", ["0", "1"], "number"), (";", ["yes", ""], "string"),
+      (";", ["0", "1"], "number"), (";", ["yes", ""], "string"), (";", ["1", "n/a"], "number"),
   )
   def test_what_a_column_becomes(self, delimiter, cells, kind):
     self._write("a.csv", "".join(f"{cell}{delimiter}1\n" for cell in ["x", *cells]))
@@ -96,6 +96,12 @@ class DraftSchemaTest(parameterized.TestCase):
     self.assertEqual(schema.fields[0].type, kind)
     for odd in {"n/a"}.intersection(cells):
       self.assertIn(odd, lines["x"])
+
+  def test_a_text_has_twenty_levels_at_most(self):
+    for num_texts, names in ((20, ["x", "y"]), (21, ["y"])):
+      self._write("a.csv", "x;y\n" + "".join(f"t{i};1\n" for i in range(num_texts)))
+      schema, _ = self._run()
+      self.assertEqual([field.name for field in schema.fields], names)
 
   def test_views(self):
     for client in ("a", "b"):

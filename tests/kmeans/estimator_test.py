@@ -85,6 +85,17 @@ class FederatedKMeansTest(parameterized.TestCase):
     # The last round is the first one whose start a round had hardly improved.
     self.assertTrue(all(gain > 0.2 for gain in gains[:-2]), gains)
 
+  @parameterized.parameters(
+      (kmeans_config.Sums(num_rounds=9), 7 * ["split"] + 2 * ["lloyd"]),
+      (kmeans_config.FkmLloyd(n_init=1, fkm_rounds=2, num_rounds=4, tol=0),
+       2 * ["gather"] + 4 * ["lloyd"]),
+      (kmeans_config.Lloyd(n_init=1, num_rounds=3, tol=0), 3 * ["lloyd"]),
+      (kmeans_config.TffMinibatch(num_rounds=3), 3 * ["minibatch"]),
+  )
+  def test_there_are_as_many_rounds_as_the_options_say(self, algorithm, stages):
+    model = FederatedKMeans(9, algorithm).fit(numpy_reference.sample_clients(noise=3.0))
+    self.assertEqual([record.stage for record in model.history_], stages)
+
   def test_lloyd_goes_on_from_every_start_of_fkm(self):
     clients = numpy_reference.sample_clients(noise=2.0)
     taken_on, with_lloyd = [], algorithms._with_lloyd  # pylint: disable=protected-access
