@@ -14,6 +14,7 @@ from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
 from fl_clustering.kmeans import rounds
+from tests import drawn_seeds
 from tests.kmeans import numpy_reference
 
 _GATHERING = ("fkm_lloyd", "fkm", "kfed", "child_parent")
@@ -135,6 +136,13 @@ class FederatedKMeansTest(parameterized.TestCase):
     fits = [FederatedKMeans(9, fkm, random_state=seed).fit(clients) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0].cluster_centers_, fits[1].cluster_centers_)
     self.assertFalse(np.array_equal(fits[0].cluster_centers_, fits[2].cluster_centers_))
+
+  @parameterized.parameters(*kmeans_config.ALGORITHMS)
+  def test_all_is_drawn_by_the_seed(self, algorithm):
+    clients = np.split(np.random.default_rng(0).standard_normal((60, 2)), 3)
+    with drawn_seeds.recorded() as seeds:
+      FederatedKMeans(3, algorithm, random_state=7).fit(clients)
+    self.assertEqual(seeds, {7})
 
   @parameterized.parameters("sums", "fkm_lloyd")
   def test_without_keep_history_no_centroids_of_rounds_are_kept(self, algorithm):

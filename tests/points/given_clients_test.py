@@ -103,7 +103,8 @@ class CheckedClientsTest(parameterized.TestCase):
     np.testing.assert_array_equal(points, _GOOD)
 
   def test_ids_are_sorted_with_numbers_by_value(self):
-    expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "b"]
+    expected = ["", "7", "10", "a", "a01", "a1", "a2b", "a10", "a99", "a100", "b"]
+    expected += ["b9999999999999999999", "b10000000000000000000"]
     for ids in (expected, reversed(expected)):
       checked, _ = _checked({client_id: _GOOD for client_id in ids})
       self.assertEqual(list(checked), expected)

@@ -169,6 +169,14 @@ class FindGridTest(parameterized.TestCase):
     answer = secure_sums.hold({0: np.array([row])}).total(grid_scaling.NormExponents(), {})
     np.testing.assert_array_equal(np.flatnonzero(answer), [54])
 
+  def test_no_norm_exceeds_its_bound_however_coordinates_were_rounded(self):
+    # As a coordinate, 11.5 may be 11, whose square is below 2^7; so may each of four, below 2^9.
+    for num_columns, exponent in ((1, 6), (4, 8)):
+      counts = np.zeros((64, 1))
+      counts[[0, exponent]] = 1
+      norm = 11.5 * np.sqrt(num_columns)
+      self.assertBetween(grid_scaling.norm_bound(counts, num_columns), norm, 1.1 * norm)
+
   def test_moments_cancel_nothing(self):
     # 2^30 and 2^30 - 1, half and half: a variance of 1/4 beside squares of 2^60.
     points = np.array([[2.0**30], [2.0**30 - 1]])

@@ -19,6 +19,7 @@ from fl_clustering.private_clusters import training
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
+from tests import drawn_seeds
 
 _NUM_CLIENTS = 24
 _KINDS = [place % 2 for place in range(_NUM_CLIENTS)]
@@ -121,6 +122,30 @@ class FittingTest(parameterized.TestCase):
     of_rounds = [release.mu for release in ledger.releases if release.name.startswith("round")]
     share = own_rounds * of_rounds[0] ** 2 / ledger.mu**2
     self.assertEqual((len(set(of_rounds)), round(share, 6)), (1, 0.75))
+
+  def test_what_is_public_is_drawn_by_the_seed_and_the_quantile_is_the_settings(self):
+    settings = plan.PrivateClusters(
+        2, 8.0, 1e-5, rounds=6, clients_per_round=12, target_unclipped_quantile=0.8
+    )
+    model = models.build("mlp", (4,), 2, "float32", hidden_units="3")
+    with (
+        clients_lib.opened(engines.JAX, settings, model, _clients()) as sums,
+        mock.patch.object(
+            slot_sums.Door, "ask", lambda door, name, question, *args, **kwargs: np.zeros(
+                sums.size(question)
+            ),
+        ),
+        mock.patch.object(training, "first_clip_norm", return_value=1.0) as first,
+        mock.patch.object(
+            training.State, "next", autospec=True, side_effect=training.State.next
+        ) as following,
+        drawn_seeds.recorded() as seeds,
+    ):
+      run = fitting.Run(settings, sums, 7, releases_lib.Releases(8.0, 1e-5, 7))
+      self.assertLen(list(run.states()), 7)
+    self.assertEqual(seeds, {7})
+    self.assertEqual(first.call_args.args[1], 0.8)
+    self.assertEqual({call.args[4] for call in following.call_args_list}, {0.8})
 
   def test_stated_noise_is_that_of_all_shares(self):
     clients = _clients()

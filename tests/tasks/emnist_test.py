@@ -20,6 +20,7 @@ import numpy as np
 
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import registry
+from tests import drawn_seeds
 from tests.tasks import data_files
 
 _SPLITS = data_files.writer_examples()
@@ -110,7 +111,9 @@ class ReadTest(_EmnistTest):
       self.assertLen(self._load(num_clients=1).global_test, 4)
 
   def test_seed_draws_the_writers(self):
-    drawn = [self._load(num_clients=3, seed=seed).client_ids for seed in (7, 7, 0, 1, 2)]
+    with drawn_seeds.recorded() as seeds:
+      drawn = [self._load(num_clients=3, seed=seed).client_ids for seed in (7, 7, 3, 1, 2)]
+    self.assertEqual(seeds, {7, 3, 1, 2})
     self.assertEqual(drawn[0], drawn[1])
     self.assertGreater(len(set(drawn)), 1)
 

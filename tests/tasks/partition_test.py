@@ -4,6 +4,7 @@ import numpy as np
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
+from tests import drawn_seeds
 
 _GROUPED = ("rotated", "permuted_labels", "feature_shift")
 
@@ -125,6 +126,15 @@ class PartitionTest(parameterized.TestCase):
     self.assertEqual(labels, [[0, 1], [1, 0]])
     with self.assertRaisesRegex(ValueError, "`num_groups`"):
       _split("permuted_labels", _pool(num_classes=2), 10, num_groups=3)
+
+  @parameterized.parameters(
+      *((name, {}) for name in partition.PARTITIONS), ("rotated", {"dirichlet_alpha": 0.1}),
+      *((name, {"examples_per_client": 2, "dirichlet_alpha": 1.0}) for name in _GROUPED),
+  )
+  def test_all_is_drawn_by_the_seed(self, name, options):
+    with drawn_seeds.recorded() as seeds:
+      _split(name, _pool(400, 40), 10, seed=3, **options)
+    self.assertEqual(seeds, {3})
 
   @parameterized.parameters(*_GROUPED)
   def test_groups_are_equal_and_the_skew_is_inside_them(self, name):

@@ -4,7 +4,9 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import digits
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
+from tests import drawn_seeds
 
 _DIGITS = digits.load()
 
@@ -36,6 +38,14 @@ class LoadTaskTest(parameterized.TestCase):
     task = registry.load_task(registry.TaskOptions(num_clients=12, **asked))
     self.assertEqual(task.partition_options, expected)
     self.assertEqual(set(task.true_groups), set(range(expected["num_groups"])))
+
+  @parameterized.parameters(None, held_out.Fold(0, 2))
+  def test_all_is_drawn_by_the_seed(self, fold):
+    options = registry.TaskOptions(seed=3, num_clients=8, partition="rotated")
+    held = held_out.HeldOut(num_new_clients=2, validation_share=0.1)
+    with drawn_seeds.recorded() as seeds:
+      registry.load_task(options, None, held, fold)
+    self.assertEqual(seeds, {3})
 
   def test_clients_that_were_topped_up_are_said_and_logged(self):
     with self.assertLogs(level="WARNING") as logged:

@@ -46,6 +46,14 @@ class LoadTest(parameterized.TestCase):
     digest = hashlib.sha256(inputs.data["letter"].points.tobytes()).hexdigest()
     self.assertEqual(inputs.identity["datasets"]["letter"]["sha256"], digest)
 
+  def test_data_are_drawn_by_the_seed(self):
+    drawn = mock.Mock(side_effect=lambda seed, folder: data.BenchmarkDataset(
+        "drawn", np.full((20, 2), seed), f"seed {seed}"
+    ))
+    with mock.patch.dict(data.DATASETS, synthetic=drawn):
+      self._load(datasets=("synthetic",), seed=7)
+    drawn.assert_called_once_with(7, "uci")
+
   @parameterized.parameters(("k_to_try", {"k_to_try": (301,)}), ("fixed_k", {"fixed_k": 301}))
   def test_refuses(self, name, changes):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
@@ -55,10 +63,10 @@ class LoadTest(parameterized.TestCase):
 class CellsTest(absltest.TestCase):
 
   def test_every_setting_once_for_every_run(self):
-    cells = _cells(["letter"], ["refine"])
+    cells = _cells(["letter"], ["refine"], k_to_try=(2, 8), fixed_k=8)
 
-    # k = 16 at epsilon 1 belongs to both sweeps.
-    expected = {(2, 1.0), (16, 1.0), (16, 0.5)}
+    # k = 8 at epsilon 1 belongs to both sweeps.
+    expected = {(2, 1.0), (8, 1.0), (8, 0.5)}
     self.assertEqual({(cell["k"], cell["epsilon"]) for cell in cells}, expected)
     self.assertLen(cells, 2 * len(expected))
     self.assertLen({tuple(cell.values()) for cell in cells}, len(cells))
@@ -83,14 +91,14 @@ class CellsTest(absltest.TestCase):
     dataset = data.BenchmarkDataset("letter", points, "three points")
     cell = {"dataset": "letter", "method": "lsh", "k": 2, "epsilon": 0.5, "run": 1}
 
-    whole = tidy_experiment.Run(_config(seed=5), {"letter": dataset}, "")
+    whole = tidy_experiment.Run(_config(seed=5, delta=1e-4), {"letter": dataset}, "")
     with mock.patch.dict(methods.METHODS, {"lsh": methods.Method("", method)}):
       found = _EXPERIMENT.measure(whole, **cell)
 
     (row,) = found["results"]
     self.assertEqual(row["metric"], "loss_per_point")
     self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
-    method.assert_called_once_with(dataset, 2, 0.5, 1e-6, benchmark.cell_seed(5, **cell))
+    method.assert_called_once_with(dataset, 2, 0.5, 1e-4, benchmark.cell_seed(5, **cell))
 
 
 class BenchmarkConfigTest(parameterized.TestCase):
