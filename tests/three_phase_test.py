@@ -22,6 +22,7 @@ from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from fl_clustering.three_phase import rows as rows_lib
+from tests import drawn_seeds
 from tests import letters
 from tests import local_runtime
 from tests import nightly
@@ -226,9 +227,10 @@ class ThreePhaseTest(parameterized.TestCase):
         "kmeans", initialize=lambda _, rng: starts.append(rng.integers(2**63)),
         next=lambda _, round_: numbers.append(round_.number),
     )
-    with mock.patch.dict(methods_registry.METHODS, watched):
-      _run(_config(**_THREE_CLUSTERS, control_repeats=2))
+    with mock.patch.dict(methods_registry.METHODS, watched), drawn_seeds.recorded() as seeds:
+      _run(_config(**_THREE_CLUSTERS, control_repeats=2, seed=7))
 
+    self.assertEqual(seeds, {7})
     self.assertLen(set(starts), 3)
     # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
     self.assertEqual(numbers, [
@@ -270,7 +272,9 @@ class ThreePhaseTest(parameterized.TestCase):
       self.assertEqual(result.methods[name].cost.bytes_up, sent * 4 * _task.num_parameters, name)
 
   def test_the_number_of_clusters_follows_from_the_clients_weights(self):
-    result = _run(_config(num_clusters="auto"))
+    with drawn_seeds.recorded() as seeds:
+      result = _run(_config(num_clusters="auto", seed=7))
+    self.assertEqual(seeds, {7})
     chosen = num_clusters.choose(result.client_weights, np.random.default_rng())
     self.assertEqual(result.num_clusters_choice, chosen)
     self.assertLen(result.methods["kmeans"].assignment.clusters, chosen.num_clusters)

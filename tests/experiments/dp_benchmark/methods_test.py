@@ -2,12 +2,14 @@ from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
+from sklearn import cluster
 
 from dp_clustering import clustering
 from dp_clustering import metrics
 from dp_clustering import privacy_calculator
 from experiments.dp_benchmark import data
 from experiments.dp_benchmark import methods
+from tests import drawn_seeds
 
 
 def _clusters(num_points=6000, **known):
@@ -36,8 +38,15 @@ class MethodsTest(parameterized.TestCase):
     if method == "sklearn":  # It is not private.
       self.assertEqual(self._loss(method, epsilon=0.01), loss)
       return
-    self.assertNotEqual(self._loss(method, epsilon=8.0, seed=1), loss)
+    with drawn_seeds.recorded() as seeds:
+      self.assertNotEqual(self._loss(method, epsilon=8.0, seed=7), loss)
+    self.assertContainsSubset(seeds, {7})
     self.assertGreater(self._loss(method, epsilon=0.05), loss)
+
+  def test_without_privacy_the_best_of_ten_starts_by_the_seed_is_taken(self):
+    with mock.patch.object(cluster, "KMeans", wraps=cluster.KMeans) as kmeans:
+      self._loss("sklearn", seed=7)
+    kmeans.assert_called_once_with(n_clusters=3, n_init=10, random_state=7)
 
   def test_privacy_of_clients_costs_more(self):
     clients = {"client_sizes": (300,) * 20}
@@ -48,16 +57,18 @@ class MethodsTest(parameterized.TestCase):
 
   @parameterized.parameters("lsh", "refine")
   def test_privacy_of_many_points_costs_as_many_times_the_mu(self, method):
-    budgets = []
+    budgets, public = [], []
 
     def found(k, data_, budget, random_state):
-      del k, data_, random_state
+      del k, random_state
       budgets.append(budget)
+      public.append(data_.public_num_points)
       return mock.Mock()
 
     with mock.patch.dict(clustering.METHODS, {method: found}):
-      for dataset in (_clusters(unit_points=20), _clusters()):
+      for dataset in (_clusters(unit_points=20), _clusters(public_num_points=5000)):
         methods.METHODS[method].run(dataset, 3, 1.0, 1e-6, 0)
+    self.assertEqual(public, [None, 5000])
     together, one = (privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets)
     self.assertAlmostEqual(together, one / 20, places=6)
     self.assertEqual((budgets[1].epsilon, budgets[1].delta), (1.0, 1e-6))
