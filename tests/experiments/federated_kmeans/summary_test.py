@@ -16,6 +16,7 @@ from experiments.federated_kmeans import data
 from experiments.federated_kmeans import methods
 from experiments.federated_kmeans import papers
 from experiments.federated_kmeans import summary
+from tests import drawn_seeds
 from tests import nightly
 from tests.experiments.federated_kmeans import sample_papers
 
@@ -136,6 +137,12 @@ class SyntheticDataTest(parameterized.TestCase):
       spreads = [own.std(axis=0).mean() for own in clients.points.values()]
       self.assertLess(np.mean(spreads), 0.6 * points.std(axis=0).mean())
 
+  @parameterized.parameters(_GRID, data.extreme_name(1.5))
+  def test_all_is_drawn_by_the_seed(self, name):
+    with drawn_seeds.recorded() as seeds:
+      data.build_draw(None, None)(name, 7)
+    self.assertEqual(seeds, {7})
+
   def test_extreme_split(self):
     clients = data.draw_extreme(1.0, 0)
     counts = [len(set(labels.tolist())) for labels in clients.labels.values()]
@@ -180,6 +187,21 @@ class RealDataTest(parameterized.TestCase):
 
 
 class FederatedTest(absltest.TestCase):
+
+  def test_all_methods_draw_by_the_seed(self):
+    points = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2)[np.arange(40) % 2]
+    labels = np.arange(40) % 2
+    clients = data.LabelledClients(
+        *({"a": all_[:25], "b": all_[25:]} for all_ in (points, labels)), 2
+    )
+    fit = methods.single_thread_kmeans.fit
+    with mock.patch.object(methods.single_thread_kmeans, "fit", wraps=fit) as central:
+      methods.METHODS[methods.CENTRAL].run(clients, 7)
+    self.assertEqual(central.call_args.kwargs["random_state"], 7)
+    for name in {*methods.METHODS} - {methods.CENTRAL}:
+      with drawn_seeds.recorded() as seeds:
+        methods.METHODS[name].run(clients, 7)
+      self.assertEqual(seeds, {7}, name)
 
   def test_bytes_are_those_of_all_rounds_and_restarts(self):
     rounds = [types.SimpleNamespace(centroids=None, bytes_down=3, bytes_up=7) for _ in range(2)]

@@ -1,3 +1,4 @@
+import dataclasses
 from unittest import mock
 
 from absl.testing import absltest
@@ -7,6 +8,7 @@ from experiments.multi_view import comparison
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import methods
 from experiments.multi_view import simulated_dha
+from tests import drawn_seeds
 from tests.experiments.multi_view import sample_run
 
 
@@ -37,6 +39,18 @@ class MethodsTest(absltest.TestCase):
     self.assertAlmostEqual(sum(found.view_weights.values()), 1)
     self.assertCountEqual(found.points.max(axis=1), [20] * 3)
     self.assertEqual(found.points.sum(), 60)
+
+  def test_all_is_drawn_by_the_seed(self):
+    problem = dataclasses.replace(_problem(), seed=7, settings={"n_init": 1})
+    kmeans = methods._kmeans  # pylint: disable=protected-access
+    with (
+        mock.patch.object(methods, "_kmeans", wraps=kmeans) as central,
+        drawn_seeds.recorded() as seeds,
+    ):
+      for method in methods.METHODS.values():
+        method.run(problem, *["clear"] * method.by_view)
+    self.assertEqual(seeds, {7})
+    self.assertEqual({call.args[2] for call in central.call_args_list}, {7})
 
   def test_rounding_of_a_constant_column_is_not_scaled_up(self):
     # NumPy finds a deviation of 1e-14.
@@ -69,8 +83,11 @@ class CellsTest(absltest.TestCase):
     self.assertEqual([*found[0]], ["dataset", "partition", "seed", "method", "view"])
 
   def test_partitions_share_out_every_point_once_and_follow_the_seed(self):
-    config = config_lib.MultiViewStudyConfig(num_clients=3)
+    config = config_lib.MultiViewStudyConfig(num_clients=3, dirichlet_alpha=0.7)
     sample = sample_run.data()
+    dirichlet = self.enter_context(mock.patch.object(
+        comparison.shares_lib, "dirichlet_shares", wraps=comparison.shares_lib.dirichlet_shares
+    ))
     for partition in ("IID", "Dirichlet"):
       shares, other = (
           comparison._shares(sample, partition, config, seed)  # pylint: disable=protected-access
@@ -79,6 +96,7 @@ class CellsTest(absltest.TestCase):
       self.assertLen(shares, 3)
       self.assertCountEqual(np.concatenate(list(shares.values())), range(12))
       self.assertFalse(all(np.array_equal(shares[c], other[c]) for c in shares))
+    self.assertEqual({call.args[-1] for call in dirichlet.call_args_list}, {0.7})
 
 
 class SimulatedDhaTest(absltest.TestCase):
