@@ -1,10 +1,34 @@
+import contextlib
 import math
+from unittest import mock
 
 from absl.testing import absltest
+import numpy as np
 import pandas as pd
 
+from dp_clustering import clustering
+from dp_clustering.demo import config as config_lib
+from dp_clustering.demo import data_generation
 from dp_clustering.demo import sweeps
 from experiment_shell import figure_style
+from experiment_shell import tidy_experiment
+
+
+class SeedTest(absltest.TestCase):
+
+  def test_data_and_clustering_are_by_the_seed(self):
+    settings = {"num_points": 60, "dim": 2, "num_clusters": 3, "cluster_ratio": 9.0}
+    demo = config_lib.DemoConfig(**settings, seed=7)
+    inputs = sweeps.EXPERIMENT.load(demo, contextlib.ExitStack())
+    expected = data_generation.generate_synthetic_dataset(
+        *settings.values(), 1.0, np.random.default_rng(7)
+    )
+    np.testing.assert_array_equal(inputs.data[0].datapoints, expected.datapoints)
+    run = tidy_experiment.Run(demo, inputs.data, "")
+    refine = clustering.METHODS["refine"]
+    with mock.patch.dict(clustering.METHODS, refine=mock.Mock(wraps=refine)):
+      sweeps.EXPERIMENT.measure(run, varies="k", k=3, epsilon=8.0)
+      self.assertEqual(clustering.METHODS["refine"].call_args.kwargs, {"random_state": 7})
 
 
 class SweepFigureTest(absltest.TestCase):
