@@ -1,4 +1,5 @@
 import math
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -63,6 +64,24 @@ class SettingsTest(parameterized.TestCase):
       privacy.PointPrivacy(**_POINT, public_num_points=1)
       with self.assertRaisesRegex(ValueError, "`public_num_points`"):
         privacy.PointPrivacy(**_POINT, public_num_points=0)
+
+  def test_neighbours_differ_in_a_point_or_in_a_client(self):
+    for settings, relation in (
+        (privacy.PointPrivacy(**_POINT), "add_or_remove_one"),
+        (privacy.ViewPrivacy(1.0, 1e-6, (1.0,)), "add_or_remove_one"),
+        (privacy.ClientPrivacy(**_POINT, max_points=1), "zero_out_one_client"),
+    ):
+      self.assertEqual(settings.neighboring_relation, relation)
+
+  def test_a_public_number_of_points_is_planned_with_and_others_are_not_known(self):
+    def planned(settings):
+      with mock.patch.object(privacy.refine, "planning_number", return_value=0.0) as number:
+        privacy.planning_warnings(settings, 3, 2, num_clients=10)
+      return [call.args[3::2] for call in number.call_args_list]
+
+    self.assertEqual(planned(privacy.PointPrivacy(**_POINT, public_num_points=50)), [(50, 50)])
+    self.assertEqual(planned(privacy.ClientPrivacy(**_POINT, max_points=4)), [(40, None)])
+    self.assertEmpty(planned(privacy.PointPrivacy(**_POINT)))
 
   def test_more_shares_than_clients(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)
