@@ -42,7 +42,7 @@ class _PrivateTest(parameterized.TestCase):
     """Returns the `Fit` of a list of arrays, with seeded noise by default."""
     clients = {str(index): np.asarray(points) for index, points in enumerate(clients)}
     clients = privacy_lib.hold(clients, (2,), privacy)
-    config = kmeans_config.KMeansConfig(k, privacy=privacy)
+    config = kmeans_config.KMeansConfig(k, privacy=privacy, seed=7)
     return private_fit.fit(config, clients, source or noise.SeededNoise(5))
 
 
@@ -58,7 +58,7 @@ class PooledTest(_PrivateTest):
     sums = private_sums.PrivateSums(points, 12.0, noise.SeededNoise(5), ledger)
     expected = refine.private_centers(
         sums, 4, privacy_calculator.gaussian_mu(1.0, 1e-6),
-        randomness.generator(0, "private k-means"),
+        randomness.generator(7, "private k-means"),
     )
     shuffled = points[np.random.default_rng(1).permutation(len(points))]
     for parts in ([points], np.array_split(shuffled, 7), [shuffled, np.zeros((0, 2))]):

@@ -40,7 +40,7 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     clients, _ = sample_views.sample_views(separation=0.7)
     step = fitting.server_step
     with mock.patch.object(step, "moves", wraps=step.moves) as moves:
-      model = _build(view_weights=rule, num_rounds=num_rounds, tol=0).fit(clients)
+      model = _build(view_weights=rule, alpha=3.0, num_rounds=num_rounds, tol=0).fit(clients)
     start = moves.call_args_list[0].args[0]
     self.assertEqual(model.n_iter_, num_rounds)
     scaled, mean, std = _scaled(clients)
@@ -51,8 +51,8 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     centers = start.centers * np.repeat(units, _WIDTHS)
     weights = np.full(3, 1 / 3)
     for _ in range(num_rounds):
-      centers, _, costs = central_reference.iterate(scaled, centers, betas, weights**2, _WIDTHS)
-      weights = multiview_config.VIEW_WEIGHTS[rule].weigh(costs, None, 2.0)
+      centers, _, costs = central_reference.iterate(scaled, centers, betas, weights**3, _WIDTHS)
+      weights = multiview_config.VIEW_WEIGHTS[rule].weigh(costs, None, 3.0)
     found = (np.concatenate(model.cluster_centers_, axis=1) - mean) / std
     np.testing.assert_allclose(found, centers, atol=1e-5)
     np.testing.assert_allclose(model.view_weights_, weights, atol=1e-5)

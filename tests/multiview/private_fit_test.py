@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from unittest import mock
 import warnings
@@ -6,6 +7,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
 from dp_clustering import noise as noise_lib
 from dp_clustering import point_grid
@@ -105,6 +107,19 @@ class PrivateFitTest(_Case):
       found, expected = self._fit(others, config).model.on_grid, pooled.model.on_grid
       np.testing.assert_array_equal(found.centers, expected.centers)
       np.testing.assert_array_equal(found.view_weights, expected.view_weights)
+
+  def test_public_starts_are_by_the_seed_and_weights_by_alpha(self):
+    config = dataclasses.replace(_config(rule="mvkm", num_rounds=1), seed=7, alpha=3.0)
+    rule = multiview_config.VIEW_WEIGHTS["mvkm"]
+    weigh = mock.Mock(wraps=rule.weigh)
+    with (
+        mock.patch.dict(multiview_config.VIEW_WEIGHTS, mvkm=dataclasses.replace(rule, weigh=weigh)),
+        mock.patch.object(private_fit.randomness, "generator", wraps=randomness.generator) as drawn,
+    ):
+      fit = self._fit(_split(_views(), 4), config)
+    self.assertEqual({call.args[2] for call in weigh.call_args_list}, {3.0})
+    self.assertEqual(fit.model.on_grid.alpha, 3.0)
+    self.assertIn(mock.call(7, "private first centers"), drawn.call_args_list)
 
   def test_the_budget_is_spent_and_no_more(self):
     for num_rounds in (1, 6):

@@ -18,17 +18,17 @@ class SeedTest(absltest.TestCase):
 
   def test_data_and_clustering_are_by_the_seed(self):
     settings = {"num_points": 60, "dim": 2, "num_clusters": 3, "cluster_ratio": 9.0}
-    demo = config_lib.DemoConfig(**settings, seed=7)
+    demo = config_lib.DemoConfig(**settings, method="lsh", seed=7)
     inputs = sweeps.EXPERIMENT.load(demo, contextlib.ExitStack())
     expected = data_generation.generate_synthetic_dataset(
         *settings.values(), 1.0, np.random.default_rng(7)
     )
     np.testing.assert_array_equal(inputs.data[0].datapoints, expected.datapoints)
     run = tidy_experiment.Run(demo, inputs.data, "")
-    refine = clustering.METHODS["refine"]
-    with mock.patch.dict(clustering.METHODS, refine=mock.Mock(wraps=refine)):
+    lsh = mock.Mock(wraps=clustering.METHODS["lsh"])
+    with mock.patch.dict(clustering.METHODS, lsh=lsh):
       sweeps.EXPERIMENT.measure(run, varies="k", k=3, epsilon=8.0)
-      self.assertEqual(clustering.METHODS["refine"].call_args.kwargs, {"random_state": 7})
+    self.assertEqual(lsh.call_args.kwargs, {"random_state": 7})
 
 
 class SweepFigureTest(absltest.TestCase):
