@@ -56,12 +56,13 @@ class CommandLineTest(parameterized.TestCase):
       (["--flagfile={includes}"], ["includes"]),
   )
   def test_the_command_line_takes_precedence(self, arguments, expected):
-    paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n--dozens=7\n")}
+    paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n// Both are comments.\n--dozens=7\n")}
     paths["other"] = self._file(b"--fruits=other\n", "other.flags")
     includes = f"--fruits=includes\n--flagfile={paths['file']}\n"
     paths["includes"] = self._file(includes.encode(), "includes.flags")
     parsed = self._parsed(*(text.format(**paths) for text in arguments))
     self.assertEqual((parsed["fruits"], parsed["dozens"]), (expected, 7))
+    self.assertEmpty(parsed["others"])
 
   @parameterized.parameters("utf-8", "utf-8-sig")
   def test_files_with_a_byte_order_mark_are_read(self, encoding):
