@@ -56,7 +56,7 @@ class CommandLineTest(parameterized.TestCase):
       (["--flagfile={includes}"], ["includes"]),
   )
   def test_the_command_line_takes_precedence(self, arguments, expected):
-    paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n// Both are comments.\n--dozens=7\n")}
+    paths = {"file": self._file(b"# A preset.\n\n  --fruits=a,b\n// As here.\n--dozens=7\n")}
     paths["other"] = self._file(b"--fruits=other\n", "other.flags")
     includes = f"--fruits=includes\n--flagfile={paths['file']}\n"
     paths["includes"] = self._file(includes.encode(), "includes.flags")

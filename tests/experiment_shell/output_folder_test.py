@@ -228,6 +228,11 @@ class OutputFolderTest(parameterized.TestCase):
         "config": {"seed": 1}, "versions": first, "charged": False,
         "resumed_with": [second, third],
     }))
+    # Another one, one that is there no more, and a new one; the same ones are not named.
+    told = output_folder.version_changes(second, third)
+    for name in ("python 3.12.0", "no numpy", "scipy 1.11"):
+      self.assertIn(name, told)
+    self.assertEqual(output_folder.version_changes(first, first), "")
 
   def test_a_full_disk_at_the_start(self):
     error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
