@@ -13,6 +13,7 @@ from unittest import mock
 from absl.testing import parameterized
 import pandas as pd
 
+from experiment_shell import cell_processes
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
@@ -216,6 +217,18 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual(_MEASURED, ["<a> 1", "closed"])
     self.assertFalse((self.run_ / "failures.csv").exists())
     self._check_same()
+
+  def test_failed_cells_are_in_their_order_whichever_failed_first(self):
+    outcomes, cells = cell_processes.outcomes, [("<a>", "1"), ("<a>", "2"), ("007", "1")]
+    _FAULTS.update({" ".join(cell): _Lost("gone") for cell in cells})
+
+    def last_first(*arguments):
+      yield from reversed([*outcomes(*arguments)])
+
+    with mock.patch.object(cell_processes, "outcomes", last_first):
+      self._measured()
+    rows = run_folder.rows(self.run_, "failures.csv")
+    self.assertEqual([(row["method"], row["seed"]) for row in rows], cells)
 
   def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
     _FAULTS["<a> 2"] = "kill"
