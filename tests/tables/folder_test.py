@@ -109,6 +109,12 @@ class TablesTest(_TestCase):
     for client_id, features in expected.items():
       np.testing.assert_allclose(folder[client_id].features, 2 * np.array(features))
 
+  def test_clients_are_in_the_order_of_their_numbers(self):
+    for name in ("site_10", "site_2"):
+      self._write(f"{name}.csv", "x,y\n1,site_10\n2,site_2\n")
+    for schema in (schema_lib.strict(("x",)), schema_lib.strict(("x", "y"), client="y")):
+      self.assertEqual(list(self._open(schema)), ["site_2", "site_10"])
+
   def test_a_column_for_the_client(self):
     schema = schema_lib.strict(("x", "who"), client="who")
     self._write("a.csv", "x,who\n1,west\n2,east\n3,west\n")
@@ -226,6 +232,11 @@ class ViewsTest(_TestCase):
     self.assertCountEqual(
         folder.digests, [f"{client}/{view}" for client in "ab" for view in ("x", "y", "labels")]
     )
+
+  def test_clients_are_in_the_order_of_their_numbers(self):
+    for client in ("site_10", "site_2"):
+      self._write_view(client, "x", "u", [1])
+    self.assertEqual(list(self._open()), ["site_2", "site_10"])
 
   def test_rows_are_joined_by_their_key(self):
     labels = "key,kind", ["k2,two", "k3,three", "k1,one"]
