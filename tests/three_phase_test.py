@@ -10,6 +10,7 @@ from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
+from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine
 from fl_clustering.methods import controls
@@ -149,9 +150,10 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertAlmostEqual(accuracy, metrics.accuracy(confusions).mean())
 
   def test_fedavg_control_is_fedavg_from_its_start(self):
-    # Neither the batches nor the epochs are the defaults.
+    # None of what training depends on is the default.
     settings = {
-        "methods": (), "controls": ("fedavg",), "batch_size": 8, "client_epochs_per_round": 2
+        "methods": (), "controls": ("fedavg",), "batch_size": 8, "client_epochs_per_round": 2,
+        "learning_rate": 0.3, "seed": 7,
     }
     result, _ = _recorded_run(settings)
     config = _config(**settings)
@@ -165,6 +167,12 @@ class ThreePhaseTest(parameterized.TestCase):
         round_ = participation.Round(round_num, weights.clients, config.client_epochs_per_round)
         vectors, _ = of_task.train(vectors, (weights.clients,), round_)
     np.testing.assert_allclose(result.methods["fedavg"].vectors, vectors, atol=1e-6)
+
+  def test_the_engine_jax_gets_the_settings_too(self):
+    config = _config(engine="jax", batch_size=8, learning_rate=0.3, seed=7)
+    with mock.patch.object(jax_engine, "Engine") as made:
+      run_lib._engine(config, _task, "", 3)  # pylint: disable=protected-access
+    made.assert_called_once_with(_task, 8, 0.3, 7, config, clients_per_block=3)
 
   def test_who_trains_alone_starts_before_or_after_phase_1(self):
     result, recorder = _recorded_run(_FOUR_CLUSTERS)
