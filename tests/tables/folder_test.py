@@ -288,6 +288,8 @@ class ViewsTest(_TestCase):
     self.assertEqual({view: one.feature_names for view, one in schemas.items()},
                      {"x": ("u",), "y": ("w",)})
     self.assertEqual(views.from_json(views.to_json(schemas)), schemas)
+    backwards = {"resources": views.to_json(schemas)["resources"][::-1]}
+    self.assertEqual(list(views.from_json(backwards)), ["x", "y"])
     fields = [{"name": "a", "type": "number"}, {"name": "b", "type": "string"}]
     for document in (
         {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},

@@ -81,7 +81,7 @@ class SchemaTest(parameterized.TestCase):
       (_changed("fields", 1, "constraints", "minimum", value=float("nan")), r"\[age\].*minimum"),
       (_changed("fields", 1, "constraints", "enum", value=["1"]), r"\[age\].*enum"),
       (_changed("fields", 2, "scale"), r"\[beds\].scale"),
-      (_changed("fields", 2, "scale", value=0.0), r"\[beds\].scale"),
+      *((_changed("fields", 2, "scale", value=v), r"\[beds\].scale") for v in (0.0, 1e-101)),
       (_changed("fields", 2, "center", value=True), r"\[beds\].center"),
       (_changed("fields", 3, "constraints"), r"\[smoker\].constraints.enum"),
       (_changed("fields", 3, "constraints", "enum", value=[]), r"\[smoker\].*enum"),
@@ -110,7 +110,10 @@ class SchemaTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, key):
       schema_lib.Schema.from_json(document)
 
-  @parameterized.parameters("", "{", '{"fields": 1, "fields": 2}', "[" * 100_000)
+  @parameterized.parameters(
+      "", "{", json.dumps(_DOCUMENT).replace('"label"', '"label": "smoker", "label"', 1),
+      "[" * 100_000,
+  )
   def test_refuses_files(self, text):
     path = self.create_tempfile(content=text).full_path
     with self.assertRaisesRegex(ValueError, "schema"):
