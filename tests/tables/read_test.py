@@ -276,7 +276,7 @@ class ParquetTest(_ReadTest):
     frame[frame["x"] > 1].to_parquet(path)
     self.assertEqual(read.header(path), ("x",))
     self.assertEqual(read.texts(path, ",", ("x",))["x"].tolist(), ["2", "3"])
-    frame.set_index(pd.Index([7, 8, 9], name="id")).to_parquet(path)
+    frame.set_index(pd.Index([7, 9, 8], name="id")).to_parquet(path)
     self.assertEqual(read.header(path), ("x",))
     with self.assertRaises(bad_table.BadTable) as caught:
       _table(path, schema_lib.strict(("x", "id"), key="id"))
