@@ -9,8 +9,11 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from sklearn import datasets
+from sklearn import neural_network
 
 from experiments.dp_benchmark import data
+from fl_clustering.tasks import examples
+from tests import drawn_seeds
 from tests import nightly
 
 
@@ -61,6 +64,17 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_array_equal(again.points, first.points)
     self.assertFalse(np.array_equal(other.points, first.points))
 
+  def test_the_network_of_the_embeddings_starts_by_the_seed(self):
+    blank = examples.Examples(np.zeros((5, 2, 2, 1), np.uint8), np.zeros(5, np.uint8))
+    images = examples.ImagePool("blank", "made up", blank, blank, "made up", 1)
+    with (
+        mock.patch.object(data.digits, "load", return_value=images),
+        mock.patch.object(neural_network, "MLPClassifier", side_effect=RuntimeError) as network,
+        self.assertRaises(RuntimeError),
+    ):
+      data.DATASETS["digits_embeddings"](7, None)
+    self.assertEqual(network.call_args.kwargs["random_state"], 7)
+
   @parameterized.parameters(
       ("sklearn_digits", (1797, 64)), ("photo_colors", (68_480, 3)),
       ("photo_patches", (16_960, 48)), ("ecg_windows", (3_000, 36)), ("terrain", (34_744, 3)),
@@ -75,7 +89,9 @@ class DatasetsTest(parameterized.TestCase):
     np.testing.assert_allclose(dataset.points.mean(axis=0), 0, atol=1e-12)
 
   def test_mixtures_have_clients_and_an_optimum(self):
-    dataset = self._load("mixture_2000_clients", seed=3)
+    with drawn_seeds.recorded() as seeds:
+      dataset = self._load("mixture_2000_clients", seed=3)
+    self.assertEqual(seeds, {3})
     described = dataset.describe()
     self.assertEqual(dataset.points.shape, (100_000, 100))
     self.assertEqual((described["num_clients"], described["unit_points"]), (2000, 50))
