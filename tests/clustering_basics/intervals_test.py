@@ -33,6 +33,11 @@ class IntervalsTest(parameterized.TestCase):
     ratio = (corrected[1] - corrected[0]) / (plain[1] - plain[0])
     self.assertAlmostEqual(ratio, math.sqrt(1 + 10 / 9))
 
+  def test_four_of_five_runs_tell_what_is_detectable(self):
+    # Of a known variance: the ends of five intervals at once, and the power.
+    expected = 2 * (stats.norm.ppf(0.995) + stats.norm.ppf(0.8))
+    self.assertAlmostEqual(intervals.detectable([(4.0, 10**9)], 5), expected, places=5)
+
   def test_it_covers_the_mean_of_normal_values(self):
     # 2,000 draws: the share of a right interval is outside 0.95 ± 0.02 with probability 5e-5.
     draws = np.random.default_rng(0).normal(3, 2, (2000, 5)).tolist()
