@@ -180,7 +180,9 @@ class TopUpTest(parameterized.TestCase):
   @parameterized.parameters("dirichlet", "rotated")
   def test_strong_skew_tops_up_the_few_clients_it_would_leave_with_nothing(self, name):
     for seed in range(3):
-      split = _split(name, _pool(4000), 100, seed, dirichlet_alpha=0.1)
+      with drawn_seeds.recorded() as seeds:
+        split = _split(name, _pool(4000), 100, seed, dirichlet_alpha=0.1)
+      self.assertEqual(seeds, {seed})
       sizes = _sizes(split)
       self.assertEqual((min(sizes), sum(sizes), len(split.warnings)), (2, 4000, 1))
       if name == "rotated":  # Inside the group.
