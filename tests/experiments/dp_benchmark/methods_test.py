@@ -6,6 +6,7 @@ from sklearn import cluster
 
 from dp_clustering import clustering
 from dp_clustering import metrics
+from dp_clustering import noise
 from dp_clustering import privacy_calculator
 from experiments.dp_benchmark import data
 from experiments.dp_benchmark import methods
@@ -38,9 +39,12 @@ class MethodsTest(parameterized.TestCase):
     if method == "sklearn":  # It is not private.
       self.assertEqual(self._loss(method, epsilon=0.01), loss)
       return
-    with drawn_seeds.recorded() as seeds:
+    with (
+        drawn_seeds.recorded() as seeds,
+        mock.patch.object(noise, "SeededNoise", wraps=noise.SeededNoise) as of_noise,
+    ):
       self.assertNotEqual(self._loss(method, epsilon=8.0, seed=7), loss)
-    self.assertContainsSubset(seeds, {7})
+    self.assertEqual({*seeds, *(call.args[0] for call in of_noise.call_args_list)}, {7})
     self.assertGreater(self._loss(method, epsilon=0.05), loss)
 
   def test_without_privacy_the_best_of_ten_starts_by_the_seed_is_taken(self):
