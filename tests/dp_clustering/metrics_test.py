@@ -65,11 +65,11 @@ class PointsAsTheyAreTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 2**18)
   def test_loss_and_share_beyond_the_radius(self, block_elements):
-    # The infinite one counts as (2, 0).
-    points = np.array([[3.0, 4.0], [0.0, 1.0], [math.inf, 7.0], [0.5, 0.0]])
+    # The infinite one counts as (0, 2).
+    points = np.array([[3.0, 4.0], [0.0, 1.0], [7.0, math.inf], [0.5, 0.0]])
     centers = np.array([[0.0, 0.0], [2.0, 0.0]])
     with mock.patch.object(metrics, "BLOCK_ELEMENTS", block_elements):
-      self.assertEqual(metrics.nonprivate_loss(points, centers, 2.0), 17 + 1 + 0 + 0.25)
+      self.assertEqual(metrics.nonprivate_loss(points, centers, 2.0), 17 + 1 + 4 + 0.25)
       self.assertEqual(metrics.nonprivate_clipped_share(points, 2.0), 2 / 4)
 
 
