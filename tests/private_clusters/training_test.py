@@ -67,6 +67,10 @@ class RevivalTest(parameterized.TestCase):
     after = _next(state, _sums([2, 80, 38]))
     step = after.vectors[0] - state.vectors[1]
     self.assertAlmostEqual(np.linalg.norm(step), state.clip_norm, places=5)
+    direction = np.random.default_rng(1).standard_normal(len(step))
+    np.testing.assert_allclose(
+        step, direction * state.clip_norm / np.linalg.norm(direction), rtol=1e-4
+    )
     np.testing.assert_allclose(after.vectors[1], state.vectors[1] - step, rtol=1e-5)
     np.testing.assert_array_equal(after.vectors[2], state.vectors[2])
     np.testing.assert_allclose(after.sizes, [40, 40, 38])
