@@ -217,6 +217,34 @@ class SitesThatFailTest(sample_sites.TestCase):
       for epsilon in (1e-3, 100.0):
         self.make(rows=rows, widths=widths, privacy={**privacy, "epsilon": epsilon}).fit(4)
 
+  def test_the_epsilon_of_a_fit_is_a_part_of_the_files(self):
+    exact, private = (self.make(privacy=one).federation for one in (None, sample_sites.PRIVATE))
+    config = kmeans_config.KMeansConfig(2)
+    of_file = private.privacy
+    for epsilon in (0.5, of_file.epsilon):
+      found = coordinator_lib.with_privacy(config, private, epsilon).privacy
+      self.assertEqual((found.epsilon, found.delta), (epsilon, of_file.delta))
+    for federation, epsilon in (
+        (private, 1.01 * of_file.epsilon), (private, 0.0), (exact, 1.0)
+    ):
+      with self.assertRaisesRegex(ValueError, "^`epsilon`"):
+        coordinator_lib.with_privacy(config, federation, epsilon)
+
+  def test_the_log_has_the_largest_answer(self):
+    sites, sizes = self.make(), []
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      (length,) = struct.unpack("<I", answers["east"][:4])  # Of a header, which may have blanks.
+      header, rest = answers["east"][4 : 4 + length], answers["east"][4 + length :]
+      answers["east"] = struct.pack("<I", length + 1) + header + b" " + rest
+      sizes.append(max(map(len, answers.values())))
+      return answers
+
+    coordinator = coordinator_lib.Coordinator(sites.federation, exchange)
+    coordinator.start()
+    self.assertEqual([one["most_bytes_up"] for one in coordinator.log], sizes)
+
   @parameterized.parameters(
       (None, kmeans_config.KMeansConfig(2, "lloyd"), "algorithm"),
       (sample_sites.VIEWS, kmeans_config.KMeansConfig(2), "radius"),

@@ -69,6 +69,8 @@ class FederationTest(parameterized.TestCase):
     path = self.create_tempfile(content=text.encode("utf-8-sig"), mode="wb").full_path
     self.assertEqual(federation_lib.Federation.load(path).hash,
                      federation_lib.Federation(_document()).hash)
+    sites = dict(reversed(_document()["sites"].items()))
+    self.assertEqual([*federation_lib.Federation(_document(sites=sites)).sites], [*_IDENTITIES])
 
   def test_people_are_told_what_they_agree_to(self):
     for privacy, texts in (
@@ -95,6 +97,11 @@ class FederationTest(parameterized.TestCase):
       ({"name": 1}, "name"), ({"schema": "0"}, "schema"), ({"widths": []}, "widths"),
       ({"widths": [0]}, "widths"), ({"widths": [2**15] * 3}, "widths"), ({"more": 1}, "keys"),
       ({"limits": {"rounds": 0}}, "rounds"), ({"limits": {"more": 1}}, "limits"),
+      ({"limits": {"centers": 2**16 + 1}}, "centers"),
+      ({"limits": {"rounds": 10**6 + 1}}, "rounds"),
+      ({"limits": {"sessions": 10**6 + 1}}, "sessions"),
+      ({"sites": {f"s{place}": f"{place:064x}" for place in range(1001)}}, "sites"),
+      ({"sites": {**_document()["sites"], "w" * 64: "01" * 32}}, "sites"),
       ({"widths": [2, 3], "exact": None, "privacy": sample_sites.PRIVATE}, "view_norms"),
       ({"exact": None, "privacy": sample_sites.VIEWS}, "view_norms"),
       *(
@@ -343,7 +350,7 @@ class RowsTest(absltest.TestCase):
   def test_numbers_that_are_equal_are_one_schema_and_dialects_may_differ(self):
     hashes = {
         federation_lib.schema_hash({schema_lib.NO_VIEW: schema_lib.Schema.from_json({
-            "dialect": {"delimiter": delimiter},
+            "dialect": {"delimiter": delimiter}, "missingValues": ["", delimiter],
             "fields": [{
                 "name": "x", "type": "number", "constraints": {"minimum": low, "maximum": high},
             }],

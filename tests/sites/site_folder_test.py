@@ -69,6 +69,15 @@ class SiteFolderTest(sample_sites.TestCase):
     site_folder.SiteFolder.create(path, "up", data_dir, self.made.schema_path, **settings)
     return path
 
+  def test_where_the_rows_can_not_be_marked_nothing_is_left(self):
+    with mock.patch.object(site_folder, "_bind", side_effect=ValueError("no space")):
+      path = os.path.join(self.create_tempdir().full_path, "new")
+      with self.assertRaisesRegex(ValueError, "no space"):
+        site_folder.SiteFolder.create(
+            path, "up", self.create_tempdir().full_path, self.made.schema_path
+        )
+    self.assertFalse(os.path.exists(path))
+
   def test_rows_that_a_ledger_counts_get_no_other_one_unasked(self):
     tables, parent = self.made.data_dir, self.sites.folder
     self.made.open().close()  # The file is no table.

@@ -216,6 +216,10 @@ class RequestTest(_TestCase):
     for reason in ("at most 3 rounds", "at most 3 rounds", "all of 2 sessions"):
       with self.assertRaisesRegex(coordinator_lib.SiteRefused, reason):
         sites.fit()
+    _, site = self.started(limits={"rounds": 2})
+    for round_num in (1, 2):
+      sample_sites.masked(site.handle(_ask(round_num, _moments())))
+    self.assert_refused(site.handle(_ask(3, _moments())), "at most 2 rounds")
 
   @parameterized.parameters((None, _moments()), (sample_sites.PRIVATE, _residuals()))
   def test_a_session_counts_from_its_first_answer(self, privacy, asked):

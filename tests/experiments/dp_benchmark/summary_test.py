@@ -2,7 +2,9 @@ import os
 import statistics
 
 from absl.testing import parameterized
+import pandas as pd
 
+from experiment_shell import figure_style
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
@@ -67,6 +69,15 @@ class SummaryTest(parameterized.TestCase):
     row = rows[(rows["method"] == _OURS) & (rows["paper"] == "yes")].iloc[0]
     self.assertEqual((row["epsilon"], row["unit_points"]), (2.0, 50))
     self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
+
+  def test_small_differences_look_small(self):
+    for means, ratio in (([1.0, 1.01], 2.0), ([1.0, 3.0], 3.0)):
+      frame = pd.DataFrame({"method": _OURS, "k": [2, 4], "mean": means})
+      axes = figure_style.new_figure(2).add_subplot()
+      benchmark.EXPERIMENT.figures[0].draw(frame, axes)
+      low, high = axes.get_ylim()
+      self.assertGreaterEqual(high / low, ratio * (1 - 1e-9))
+      self.assertLess(high / low, 1.5 * ratio)
 
   def test_report_is_drawn_with_all_figures_or_none(self):
     for changes, figures in (

@@ -112,6 +112,17 @@ class SimulatedDhaTest(absltest.TestCase):
     self.assertLen(np.intersect1d(first, second), 38)
     self.assertLen(third, 25)
 
+  def test_is_drawn_by_the_seed(self):
+    with (
+        mock.patch.object(simulated_dha, "_draw_points", return_value=([], None)) as points,
+        mock.patch.object(simulated_dha, "_split") as split,
+    ):
+      problem = simulated_dha.draw(7, {})
+    (rng,) = points.call_args.args
+    self.assertIs(split.call_args.args[1], rng)
+    self.assertEqual(rng.randint(2**31), np.random.RandomState(7).randint(2**31))
+    self.assertEqual(problem.seed, 7)
+
   def test_plain_kmeans_finds_the_clusters_exactly(self):
     # So the data prove nothing.
     self.assertEqual(simulated_dha.METHODS["central_kmeans"].run(self.drawn).numbers["ari"], 1.0)
