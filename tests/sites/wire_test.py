@@ -29,6 +29,7 @@ class WireTest(parameterized.TestCase):
     for name, array in arrays.items():
       np.testing.assert_array_equal(found[name], array)
       self.assertEqual(found[name].dtype, array.dtype)
+      self.assertFalse(found[name].flags.writeable)
     self.assertEqual(wire.pack({"x": [1.5, "ü"], "y": 1}, arrays), message)
 
   @parameterized.parameters(
