@@ -54,6 +54,13 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     self.assertEqual(config.methods, _Config().methods)
     self.assertEqual(config.repeats_of("ditto"), 0)
 
+  def test_phase_1_is_the_same_whatever_follows(self):
+    config = _Config(
+        methods=("ifca",), cluster_rounds=9, control_repeats=3, method_repeats=2,
+        target_accuracy=0.9,
+    )
+    self.assertEqual(config.training_settings(), _Config().training_settings())
+
   def test_personal_models_can_be_of_a_model_that_takes_no_images(self):
 
     class OfTables(networks.Mlp):

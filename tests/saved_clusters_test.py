@@ -128,6 +128,14 @@ class SavedClustersTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "`client_id`.*'new'"):
       saved.predict(pd.DataFrame({"dose": [1]}), "new")
 
+  def test_the_nearest_profile_is_in_the_datas_units(self):
+    saved = self._saved(self._task, np.zeros((2, self._task.num_parameters), np.float32))
+    folder = self.create_tempdir()
+    folder.create_file("new.csv", "dose,sick\n16,\n18,\n")
+    clients = saved.tables.open_folder(folder.full_path)
+    placed, _ = saved.place_others(clients, "profile", {0: {"dose": 1.0}, 1: {"dose": 19.0}})
+    self.assertEqual(placed.clusters["new"], (1,))
+
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))
     with self.assertRaisesRegex(ValueError, "^`frame`.* row 2"):

@@ -64,6 +64,10 @@ class ActivityTest(absltest.TestCase):
         files["person_07/labels.csv"], b"activity\nsitting\nstanding\nlying\n"
     )
 
+  def test_the_last_recording_is_for_testing(self):
+    ((_, columns),) = self._files(lambda content: list(activity._tables(content)))
+    self.assertEqual(columns["part"], ["train", "train", "test"])
+
   def test_nothing_but_arrays_is_made_of_the_file(self):
     with self.assertRaises(KeyError):
       activity._Unpickler(io.BytesIO(pickle.dumps(pathlib.Path("x"), protocol=2))).load()

@@ -7,6 +7,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiments.multi_view import comparison
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data
 
@@ -78,3 +79,12 @@ class ConfigTest(parameterized.TestCase):
   def test_refuses(self, name, value):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       config_lib.MultiViewStudyConfig(**{name: value})
+
+  def test_the_methods_have_the_settings_and_the_demonstration_as_many_seeds(self):
+    settings = {"alpha": 3.0, "n_init": 4, "num_rounds": 7, "tol": 0.125}
+    study = config_lib.MultiViewStudyConfig(
+        seed=5, num_seeds=3, datasets=(data.DEMONSTRATION,), **settings
+    )
+    self.assertEqual(study.seeds, range(5, 8))
+    self.assertEqual(study.method_settings, settings)
+    self.assertLen({cell["seed"] for cell in comparison.cells(study, {})}, 3)

@@ -105,6 +105,12 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual("too much to learn clusters" in headline, is_noise)
     self.assertEqual("0.82" in headline, is_noise)  # That of the largest epsilon.
 
+  def test_seeds_follow_the_given_one(self):
+    config = config_lib.PrivateClustersConfig(
+        dataset="digits", num_clients=100, seed=5, num_seeds=2
+    )
+    self.assertEqual({cell["seed"] for cell in simulation.cells(config)}, {5, 6})
+
   def test_what_the_reader_must_not_overlook_is_told_of_every_epsilon(self):
     config = config_lib.PrivateClustersConfig(
         dataset="digits", num_clients=100, image_size=7, epsilon=(1e4, 8.0, 1.0)

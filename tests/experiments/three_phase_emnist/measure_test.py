@@ -16,6 +16,7 @@ from experiments.three_phase_emnist import measure
 from fl_clustering import saved_clusters
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import stages
@@ -63,6 +64,10 @@ class MeasureTest(absltest.TestCase):
     distance = np.linalg.norm(vectors[0] - vectors[199])
     self.assertAlmostEqual(found[98]["value"], distance, places=5)
     self.assertEmpty(list(measure.distance_rows(None, ids, "weights")))
+    # Of clients 0 and 2, as above.
+    one, other = (vectors[client] / np.linalg.norm(vectors[client]) for client in (0, 2))
+    found = next(measure.distance_rows(weights, ids, "normalized_update"))
+    self.assertAlmostEqual(found["value"], np.linalg.norm(one - other), places=5)
 
   def test_the_rounds_and_the_weights_are_kept(self):
     folder = self.create_tempdir().full_path
@@ -86,12 +91,12 @@ def _frames():
   return {
       client_id: pd.DataFrame({
           # Where b has zeros, float32 has none.
-          "dose": np.zeros(20) if client_id in "bd" else rng.normal(230, 80, 20).round(1),
-          "year": rng.integers(1990, 2020, 20),
-          "same": np.full(20, 7),
-          "ward": rng.choice(["north", "south"], 20),
-          "sick": rng.choice(["yes", "no"], 20),
-          "part": ["train"] * 18 + ["test"] * 2,
+          "dose": np.zeros(24) if client_id in "bd" else rng.normal(230, 80, 24).round(1),
+          "year": rng.integers(1990, 2020, 24),
+          "same": np.full(24, 7),
+          "ward": rng.choice(["north", "south"], 24),
+          "sick": rng.choice(["yes", "no"], 24),
+          "part": ["train"] * 22 + ["test"] * 2,
       })
       for client_id in _CLUSTERS
   }
@@ -114,7 +119,7 @@ class ProfilesTest(absltest.TestCase):
                 schema_lib.Field("sick", "string"), schema_lib.Field("part", "string"),
             ), label="sick", split="part",
         ),
-    ), folder.full_path)
+    ), folder.full_path, held_out.HeldOut(validation_share=0.5))
     # What comes later has no part in the profiles.
     clients = task.clients
     self.task = dataclasses.replace(task, clients=clients[:-1], new_clients=clients[-1:])
@@ -127,14 +132,14 @@ class ProfilesTest(absltest.TestCase):
 
   def test_moments_are_those_of_the_training_rows_in_the_data_s_units(self):
     for cluster, members in enumerate(("ac", "bc")):
-      rows = pd.concat([self.frames[client_id][:18] for client_id in members])
+      rows = pd.concat([self.frames[client_id][:22] for client_id in members])
       found = {row["feature"]: row for row in self.rows if row["cluster"] == str(cluster)}
       self.assertCountEqual(found, ["dose", "year", "same", "ward=north", "ward=south"])
       for name, values in (
           ("dose", rows["dose"]), ("year", rows["year"]), ("same", rows["same"]),
           ("ward=north", rows["ward"] == "north"),
       ):
-        self.assertEqual(found[name]["num_rows"], "36")
+        self.assertEqual(found[name]["num_rows"], "44")
         self.assertAlmostEqual(float(found[name]["mean"]), values.mean(), delta=1e-3)
         self.assertAlmostEqual(
             float(found[name]["standard_deviation"]), values.std(ddof=0), delta=1e-3
