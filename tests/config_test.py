@@ -56,7 +56,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
 
   def test_phase_1_is_the_same_whatever_follows(self):
     config = _Config(
-        methods=("ifca",), cluster_rounds=9, control_repeats=3, method_repeats=2,
+        methods=("ifca",), cluster_rounds=9, control_repeats=5, method_repeats=4,
         target_accuracy=0.9,
     )
     self.assertEqual(config.training_settings(), _Config().training_settings())

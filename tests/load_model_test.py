@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import file_format
+from dp_clustering import private_centers
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
+from fl_clustering.points import fitted
 from fl_clustering.points import secure_sums
 from fl_clustering.tables import encode
 from fl_clustering.tables import saved
@@ -81,6 +83,16 @@ class LoadModelTest(parameterized.TestCase):
     clusters = model.predict(frame)
     self.assertLen(set(clusters), 2)
     np.testing.assert_array_equal(loaded.predict(frame), clusters)
+
+  def test_private_centers_are_moved_into_the_schemas_bounds(self):
+    own, deviations = _model(), np.ones((2, 2))
+    fields = (schema.Field("x", minimum=-1.0, maximum=0.2), schema.Field("y", minimum=1.0))
+    tables = saved.SavedTables({schema.NO_VIEW: schema.Schema(fields)}, own.tables.scaling)
+    noise = private_centers.PrivateCenters(own.centroids, deviations, np.ones(2), np.ones(2))
+    fit = fitted.Fit(own.model, (), 1, noise=noise)
+    found = load_model.SavedKMeans.of_fit(fit, tables)
+    for centers in (found.centroids, found.noise.centers):
+      np.testing.assert_allclose(centers, [[0, 1], [0.2, 900]])
 
   def test_every_kind_has_what_programs_call(self):
     for kind in load_model.KINDS.values():

@@ -3,6 +3,7 @@ import functools
 import json
 import os
 import tempfile
+from unittest import mock
 
 from absl.testing import parameterized
 
@@ -11,6 +12,7 @@ from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
+from experiments.private_clusters import release
 from experiments.private_clusters import simulation
 from tests.experiment_shell import run_folder
 from tests.experiments.private_clusters import sample_runs
@@ -110,6 +112,31 @@ class SummaryTest(parameterized.TestCase):
         dataset="digits", num_clients=100, seed=5, num_seeds=2
     )
     self.assertEqual({cell["seed"] for cell in simulation.cells(config)}, {5, 6})
+    run = tidy_experiment.Run(config, mock.Mock(), "")
+    with (
+        mock.patch.object(simulation.clients_lib, "opened"),
+        mock.patch.object(simulation.release, "train", return_value=([mock.Mock()], None)) as train,
+        mock.patch.object(simulation, "_scores", side_effect=KeyError("stop")) as scores,
+        self.assertRaisesRegex(KeyError, "stop"),
+    ):
+      simulation.EXPERIMENT.measure(run, method="ours", epsilon=8.0, seed=6)
+    run.data.assert_called_with(6)
+    self.assertEqual(train.call_args.args[2], 6)
+    self.assertEqual(scores.call_args.args[0].seed, 6)
+
+  def test_a_release_is_drawn_by_the_seed(self):
+    config = config_lib.PrivateClustersConfig(
+        dataset="digits", num_clients=100, epsilon=(8.0,), seed=5
+    )
+    run = tidy_experiment.Run(config, mock.Mock(), self.create_tempdir().full_path)
+    with (
+        mock.patch.object(release.clients_lib, "opened"),
+        mock.patch.object(release, "train", side_effect=KeyError("stop")) as train,
+        self.assertRaisesRegex(KeyError, "stop"),
+    ):
+      release.EXPERIMENT.measure(run)
+    run.data.assert_called_with(5)
+    self.assertEqual(train.call_args.args[2], 5)
 
   def test_what_the_reader_must_not_overlook_is_told_of_every_epsilon(self):
     config = config_lib.PrivateClustersConfig(
