@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import runpy
 import shutil
 import stat
 import subprocess
@@ -71,6 +72,15 @@ class LockedEnvTest(parameterized.TestCase):
     told = [line for line in result.stderr.splitlines() if line.startswith("locked_env.py: pip ")]
     installers = self.folder.glob("env/lib/*/site-packages/small-1.0.dist-info/INSTALLER")
     return result.returncode, [path.read_text().strip() for path in installers], told
+
+  def test_pip_s_settings_for_installing_count_and_variables_most(self):
+    listed = "\n".join((
+        "global.timeout='1'", "install.timeout='2'", "install.proxy='p'", "global.cert='c'",
+        ":env:.timeout='3'", "global.proxy='q'", "download.proxy='r'",
+    ))
+    pip = [sys.executable, "-c", f"print({listed!r})"]
+    found = runpy.run_path(str(_PROGRAM))["_settings"](pip)
+    self.assertEqual(found, {"timeout": "3", "proxy": "p", "cert": "c"})
 
   def test_uv_installs_with_pip_s_settings(self):
     self._add_uv(self._real_uv())
