@@ -1,11 +1,9 @@
-import os
 import statistics
 
 from absl.testing import parameterized
 
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.dp_benchmark import benchmark
 from experiments.dp_benchmark import methods
 from tests.experiments.dp_benchmark import sample_benchmark
@@ -67,12 +65,3 @@ class SummaryTest(parameterized.TestCase):
     row = rows[(rows["method"] == _OURS) & (rows["paper"] == "yes")].iloc[0]
     self.assertEqual((row["epsilon"], row["unit_points"]), (2.0, 50))
     self.assertAlmostEqual(row["mean"], sample_benchmark.invented_loss(0.75, 16, 2.0) / 0.01)
-
-  def test_report_is_drawn_with_all_figures_or_none(self):
-    for changes, figures in (
-        ({}, ["loss_over_epsilon.png", "loss_over_k.png"]),
-        ({"epsilon_to_try": (), "factors": {"sklearn": 0.5}}, ["loss_over_k.png"]),
-    ):
-      run = sample_benchmark.write(self.create_tempdir().full_path, **changes)
-      tidy_report.report(benchmark.EXPERIMENT, run)
-      self.assertCountEqual(os.listdir(run.join("figures")), figures)

@@ -1,12 +1,9 @@
-import os
 
 from absl.testing import parameterized
 import numpy as np
 
-from experiment_shell import figure_style
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.multi_view import comparison
 from experiments.multi_view import summary
 from tests.experiments.multi_view import sample_run
@@ -94,26 +91,3 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(list(own["class"].unique()), ["0", "1", "2"])
     self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
     self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
-
-  def test_fields_of_the_confusion_are_percent_of_a_class(self):
-    rows = self._frames()["confusion"]
-    (figure,) = (one for one in comparison.EXPERIMENT.figures if one.name == "confusion")
-    with figure_style.style():
-      axes = figure_style.new_figure(3).add_subplot()
-      figure.draw(rows[rows["panel"] == "sample\nequal weights"], axes)
-    drawn = axes.images[0].get_array()
-    np.testing.assert_allclose(drawn, [[100, 0, 0], [0, 75, 25], [25, 0, 75]])
-
-  @parameterized.named_parameters(
-      ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
-      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
-  )
-  def test_report_is_drawn_with_all_figures_or_none(self, changes, figures):
-    run = sample_run.write(self.create_tempdir().full_path, **changes)
-
-    tidy_report.report(comparison.EXPERIMENT, run)
-
-    self.assertCountEqual(os.listdir(run.join("figures")), figures)
-    with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    self.assertNotIn("<shape>", page)
