@@ -243,14 +243,7 @@ def _make_pools(num_examples=1500, num_test=300):
     is_set = (numbers & bit).astype(bool)
     images = np.where(is_set[:, np.newaxis, np.newaxis, np.newaxis], other, one)
     everything = examples_lib.Examples(images, (numbers % 10).astype(np.uint8))
-    pools.append(examples_lib.ImagePool(
-        name="numbered",
-        source="made up",
-        pool=everything.take(slice(num_examples)),
-        global_test=everything.take(slice(num_examples, None)),
-        global_test_source="made up",
-        num_classes=10,
-    ))
+    pools.append(data_files.pool_of(everything, num_examples))
   return pools
 
 

@@ -7,6 +7,7 @@ from absl.testing import parameterized
 from experiment_shell import tidy_report
 from experiments import registry
 from tests import nightly
+from tests.experiment_shell import run_folder
 from tests.experiments.dp_benchmark import sample_benchmark
 from tests.experiments.federated_kmeans import sample_papers
 from tests.experiments.multi_view import sample_run as sample_views
@@ -56,3 +57,7 @@ class FiguresTest(parameterized.TestCase):
     expected = {figure.name for figure in experiment.figures}.difference(missing)
     found = {figure.removesuffix(".png") for figure in os.listdir(run.join("figures"))}
     self.assertEqual(found, expected)
+    if nightly.either(False, True):
+      before = run_folder.files(run.path)
+      tidy_report.report(experiment, run)
+      self.assertEqual(run_folder.files(run.path), before)

@@ -14,6 +14,7 @@ from fl_clustering.three_phase import checkpoint
 from tests import nightly
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
@@ -93,12 +94,6 @@ def _of_clients(folder, method):
   return list(program.table(folder, "clients", method=method, phase="cluster")["value"])
 
 
-def _times(folder):
-  return {
-      name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)
-  }
-
-
 class _RunsTest(parameterized.TestCase):
 
   def _check_ended(self, result, code, message):
@@ -155,7 +150,7 @@ class SeedAndResumeTest(_RunsTest):
     self.assertNoCommonElements(losses, others)
 
   def test_other_methods_are_told_how_to_keep_stages(self):
-    before = _times(_uninterrupted)
+    before = run_folder.times(_uninterrupted)
     other = ("--methods=kmeans,fesem", "--num_clusters=2", "--control_repeats=2")
 
     result = _run(_uninterrupted, *other, "--resume")
@@ -163,7 +158,7 @@ class SeedAndResumeTest(_RunsTest):
     self._check_ended(
         result, 2, rf"^error: `methods` .*--reuse={_uninterrupted} keeps the stages "
     )
-    self.assertEqual(_times(_uninterrupted), before)
+    self.assertEqual(run_folder.times(_uninterrupted), before)
 
     folder, trained = os.path.join(_base, "reused"), set()
     save = checkpoint.Checkpoints.save
@@ -181,13 +176,13 @@ class SeedAndResumeTest(_RunsTest):
       self.assertEqual(_of_clients(folder, name), _of_clients(_uninterrupted, name))
 
   def test_a_finished_run_stays_as_it_is(self):
-    before = _times(_uninterrupted)
+    before = run_folder.times(_uninterrupted)
 
     result = _run(_uninterrupted, *_METHODS, "--resume")
 
     self.assertEqual(result.code, 0, result.stderr)
     self.assertStartsWith(result.stdout, f"this run is finished: {_uninterrupted}\n")
-    self.assertEqual(_times(_uninterrupted), before)
+    self.assertEqual(run_folder.times(_uninterrupted), before)
     other = _run(_uninterrupted, *_METHODS, "--resume", "--batch_size=7")
     self._check_ended(other, 2, r"^error: `batch_size` .*20.* 7\.")
 

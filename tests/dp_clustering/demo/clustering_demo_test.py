@@ -41,9 +41,7 @@ class SeededTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = temporary.name
+    cls.base = cls.enterClassContext(tempfile.TemporaryDirectory())
     cls.folder = os.path.join(cls.base, "refine")
     cls.printed = _run(cls.folder, "--seed=0")  # Zero is a seed, too.
 

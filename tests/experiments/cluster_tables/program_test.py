@@ -65,9 +65,7 @@ class RowsTest(_ProgramTest):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    base = os.path.realpath(temporary.name)
+    base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.hospitals = os.path.join(base, "data")
     rng = np.random.default_rng(0)
     cls.groups, cls.points = {}, {}

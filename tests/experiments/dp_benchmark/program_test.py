@@ -32,9 +32,7 @@ class RunTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = temporary.name
+    cls.base = cls.enterClassContext(tempfile.TemporaryDirectory())
     cls.folder = os.path.join(cls.base, "run")
     cls.printed = _run(cls.folder, *_SMALL)
 
