@@ -3,11 +3,9 @@
 import contextlib
 import functools
 import os
-import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -383,8 +381,7 @@ class DatasetContractTest(parameterized.TestCase):
     super().setUpClass()
     # Parsed once: the package's file takes seconds.
     cls._digits = digits.load()
-    root = tempfile.mkdtemp(dir=absltest.get_default_test_tmpdir())
-    cls.addClassCleanup(shutil.rmtree, root)
+    root = cls.enterClassContext(tempfile.TemporaryDirectory())
     # Of those that read a folder.
     cls._options = {
         "emnist": {"data_dir": os.path.join(root, "emnist")},

@@ -200,10 +200,6 @@ class FitTest(parameterized.TestCase):
 
   @parameterized.parameters(
       (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),
-      (sample_sites.PRIVATE, {"standardize": True}, "standardize"),
-      (None, {"view_weights": "mvkm"}, "view_weights"),
-      (None, {"widths": (2, 3), "alpha": 2.0}, "alpha"),
-      (None, {"widths": (2, 3), "view_weights": "mvkm", "alpha": 1.0}, "alpha"),
       (None, {"num_clusters": 10**4}, "n_clusters"),
   )
   def test_settings_that_do_not_fit_are_bad_input(self, privacy, settings, name):

@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.tables.folder and views."""
-
 import csv
 import dataclasses
 import gzip

@@ -106,19 +106,6 @@ class TrainTest(absltest.TestCase):
       )
       np.testing.assert_allclose(vectors[k], alone, atol=1e-6)
 
-  def test_only_clients_that_take_part_train(self):
-    (start,) = _starts(1)
-    clusters = letters.clusters("ab", "cd")
-    vectors, losses = _training().train(
-        np.stack([start, start]), clusters, participation.Round(1, letters.clients("be"), 1)
-    )
-    alone, _ = _training().train(
-        start[None], letters.clusters("b"), participation.Round(1, letters.clients("b"), 1)
-    )
-    np.testing.assert_array_equal(vectors[0], alone[0])
-    np.testing.assert_array_equal(vectors[1], start)
-    self.assertEqual(letters.names(part.clients for part in losses), ("b", ""))
-
 
 class TrainMembersTest(absltest.TestCase):
 

@@ -21,7 +21,6 @@ from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import registry as task_registry
-from tests import nightly
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
@@ -430,13 +429,6 @@ class OwnTablesTest(_TablesTest):
     os.rename(elsewhere, journal)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
-
-  @nightly.only  # By day, there is one of digits.
-  def test_a_simulation_where_it_is_asked_for(self):
-    folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
-    found = [row["value"] for row in run_folder.rows(folder, "results.csv")
-             if row["metric"] == "accuracy"]
-    self.assertLen(found, 2)
 
   @parameterized.parameters(
       ("schema", "--dataset=digits"), ("schema", f"--schema={__file__}"),
