@@ -208,3 +208,10 @@ class PersonalTest(absltest.TestCase):
     for bad in (_task(), unknown):
       with self.assertRaisesRegex(ValueError, "^`model`"):
         self._train("fedrep", bad)
+
+  def test_without_a_pull_clients_fine_tune_alone(self):
+    task = _task()
+    state, _, start, engine = self._train("ditto", task, ditto_lambda=0.0)
+    vectors = np.repeat(start[None].astype(np.float32), 4, axis=0)
+    alone, _ = engine.train_alone(vectors, _ROUNDS)
+    np.testing.assert_allclose(state.vectors, alone, rtol=1e-5, atol=1e-6)
