@@ -6,6 +6,7 @@ from absl.testing import parameterized
 
 from clustering_basics import file_format
 from fl_clustering.three_phase import config as config_lib
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 from tests.tasks import data_files
 
@@ -115,7 +116,7 @@ class BadInputTest(parameterized.TestCase):
     )
 
     self._check(result, "^error: `output_dir`")
-    self.assertEqual(program.read_text(self.folder, "config.json"), text)
+    self.assertEqual(run_folder.read(self.folder, "config.json"), text)
 
   @parameterized.parameters("", "/run")
   def test_a_folder_that_is_a_file_or_below_one(self, below):

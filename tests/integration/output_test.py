@@ -1,9 +1,11 @@
+import json
 import os
 import tempfile
 
 from absl.testing import absltest
 
 from experiments.three_phase_emnist import experiment
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 
 _CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
@@ -48,7 +50,7 @@ class OutputTest(absltest.TestCase):
             "client_weights.npz", "config.json", "figures", "report.html", "summary.json", "tables",
         ],
     )
-    document = program.read_json(self.folder, "config.json")
+    document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)
     self.assertEqual(document["config"]["num_clusters"], 2)

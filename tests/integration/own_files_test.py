@@ -204,7 +204,7 @@ class OwnFilesTest(absltest.TestCase):
       folder = self.create_tempdir().full_path
       shutil.copytree(os.path.join(self.folder, "model"), os.path.join(folder, "model"))
       path = os.path.join(folder, "model", "model.json")
-      text = program.read_text(folder, "model/model.json")
+      text = run_folder.read(folder, "model/model.json")
       name = load_model.load_model(self.folder).method
       with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(f'"method": "{name}"', f'"method": "{method}"'))

@@ -136,7 +136,7 @@ class SeedAndResumeTest(_RunsTest):
     self.assertEqual(result.code, 0, result.stderr)
     for name in _TABLES:
       self.assertEqual(
-          program.read_text(folder, name), program.read_text(_uninterrupted, name), name
+          run_folder.read(folder, name), run_folder.read(_uninterrupted, name), name
       )
 
   def test_another_seed_changes_the_numbers(self):
@@ -208,7 +208,7 @@ class DamagedFilesTest(_RunsTest):
           self._check_ended(result, 2, f"^error: .*{pattern}")
           continue
         self.assertEqual(result.code, 0, result.stderr)
-        results = [program.read_text(one, "results.csv") for one in (folder, _uninterrupted)]
+        results = [run_folder.read(one, "results.csv") for one in (folder, _uninterrupted)]
         self.assertEqual(*results)
 
 
