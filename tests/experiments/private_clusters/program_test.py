@@ -21,6 +21,7 @@ from fl_clustering import runtime
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import registry as task_registry
+from tests import nightly
 from tests.experiment_shell import damaged_files
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
@@ -107,7 +108,6 @@ class SimulationTest(_ProgramTest):
     ])
     self.assertIn("NOT private", run_folder.read(self.folder, "report.html"))
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
-    self.assertIn(runtime.WorkerLost, simulation.EXPERIMENT.failures)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
 
   def test_clients_gain_from_training_alone_where_one_model_can_not_fit_all(self):
@@ -116,6 +116,14 @@ class SimulationTest(_ProgramTest):
         if row["method"] == "fedavg"
     }
     self.assertGreater(scores["finetuned_accuracy"], scores["accuracy"])
+
+  @nightly.only  # By day, a run on tables is resumed.
+  def test_a_killed_run_gives_the_same_files(self):
+    with _interrupted_in("round 2"), self.assertRaises(KeyboardInterrupt):
+      self._run("killed")
+    folder, _ = self._run("killed", "--resume")
+    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
+    self.assertIn(runtime.WorkerLost, simulation.EXPERIMENT.failures)
 
   @parameterized.parameters(
       ("num_clusters", "--num_clusters=13"), ("min_clients", "--trust=none", "--min_clients=13"),
