@@ -143,7 +143,10 @@ def load(
     folder = folder_lib.open_folder(data_dir, config.schemas, private=is_private)
   if privacy is not None:
     privacy_lib.least_shares(privacy, len(folder))  # As many clients as shares of the noise.
-  tables = saved.SavedTables.of(folder, private=is_private)
+  if is_private:
+    tables = saved.SavedTables.private(folder.schemas)
+  else:
+    tables = saved.SavedTables.exact(folder.schemas, folder.means)
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(folder)}}
   about: dict[str, Any] = {summary.IS_PRIVATE: is_private}
   if not is_private:  # The number of points of a private fit is secret, and may be too small.

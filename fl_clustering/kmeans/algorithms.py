@@ -301,9 +301,9 @@ def fit(
   *steps, last = paths[best]
   history = _history([*steps, last._replace(inertia=inertia)], scaling, unit**2)
   scales = scaling.factor * unit if config.standardize else np.ones(clients.num_columns)
+  of_model, centroids = secure_sums.Scaling(scaling.shift, scales), history[-1].centroids
   return fitted.Fit(
-      model_lib.KMeansModel(history[-1].centroids, scaling, scales),
-      history,
+      model_lib.KMeansModel(of_model.apply(centroids)), of_model, centroids, history,
       num_rounds=len(history),
       loss=history[-1].inertia,
       simplified_silhouette=silhouettes / num_points,

@@ -9,7 +9,6 @@ import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
-from fl_clustering.tables import encode
 from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import saved
@@ -31,11 +30,10 @@ def tables(
     names = [name for one in schemas.values() for name in one.feature_names]
     rule = "be the one of the federation file, with the same fields, bounds and levels"
     raise validate.error("schema", rule, names)
-  is_private, nothing = federation.privacy is not None, np.zeros(federation.num_columns)
-  scaling = encode.FeatureScaling(nothing, nothing, nothing + 1)
-  if is_private:
-    scaling = encode.FeatureScaling.joined(map(encode.public_scaling, schemas.values()))
-  found = saved.SavedTables(schemas, scaling, is_private)
+  if is_private := federation.privacy is not None:
+    found = saved.SavedTables.private(schemas)
+  else:  # No cell is missing.
+    found = saved.SavedTables.exact(schemas, np.zeros(federation.num_columns))
   if found.widths != federation.widths:
     rule = f"be {list(found.widths)}, as the schema says"
     raise validate.error("widths", rule, federation.widths)

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
@@ -46,45 +47,14 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FeatureScaling:
-  """What is done to features; every array has the shape (d,).
-
-  Attributes:
-    fill: What missing ones become first.
-    shift: What is subtracted.
-    factor: What they are multiplied by then.
-  """
+class FeatureScaling(secure_sums.Scaling):
+  """What is done to features: missing ones become `fill`, of shape (d,), and all are scaled."""
 
   fill: np.ndarray
-  shift: np.ndarray
-  factor: np.ndarray
 
-  def __call__(self, features: np.ndarray) -> np.ndarray:
+  def apply(self, points: np.ndarray) -> np.ndarray:
     """Returns scaled features, of shape (n, d)."""
-    return (self.filled(features) - self.shift) * self.factor
-
-  def undo(self, scaled: np.ndarray) -> np.ndarray:
-    """Returns scaled features (n, d) in the data's units; where the factor is zero, the shift."""
-    unscaled = scaled / np.where(self.factor > 0, self.factor, 1.0)
-    return np.where(self.factor > 0, unscaled, 0.0) + self.shift
-
-  def filled(self, features: np.ndarray) -> np.ndarray:
-    """Returns features in the data's units, none of which is missing, of shape (n, d)."""
-    return np.where(np.isnan(features), self.fill, features)
-
-  @classmethod
-  def joined(cls, scalings: Iterable[FeatureScaling]) -> FeatureScaling:
-    """Returns the scaling of the features of several views, side by side."""
-    return cls(*map(np.concatenate, zip(*(vars(one).values() for one in scalings))))
-
-  def to_json(self) -> dict[str, list[float]]:
-    """Returns a dict for JSON."""
-    return {name: array.tolist() for name, array in vars(self).items()}
-
-  @classmethod
-  def from_json(cls, document: Mapping[str, list[float]]) -> FeatureScaling:
-    """Returns the scaling of a dict from `to_json`."""
-    return cls(**{name: np.array(numbers, float) for name, numbers in document.items()})
+    return super().apply(np.where(np.isnan(points), self.fill, points))
 
 
 def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
@@ -96,7 +66,7 @@ def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
   centers, scales = np.array([
       field.public_scaling for field in schema.features for _ in field.feature_names
   ], float).T
-  return FeatureScaling(centers, centers, 1 / scales)
+  return FeatureScaling(centers, 1 / scales, centers)
 
 
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -250,4 +220,4 @@ def standard_scaling(
       shift[place], scale = field.public_scaling
       factor[place] = 1 / scale
     place += len(field.feature_names)
-  return FeatureScaling(fill, shift, factor)
+  return FeatureScaling(shift, factor, fill)

@@ -66,7 +66,7 @@ def load(
     folder = folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema}, private=True)
     if not folder:
       raise validate.error("client", "be a column with a client's name in some row", schema.client)
-    folder.scale(saved.SavedTables.of(folder, private=True).features)
+    folder.scale(saved.SavedTables.private(folder.schemas).features)
     split = {name: _split(rows, schema, name, seed) for name, rows in folder.items()}
   return (
       {client_id: train for client_id, (train, _) in split.items()},

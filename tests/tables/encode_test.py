@@ -29,7 +29,7 @@ class NormBoundsTest(parameterized.TestCase):
     ]
     table = pd.DataFrame(itertools.product(*cells), columns=[field.name for field in fields])
     columns = {name: table[name].to_numpy() for name in table}
-    scaled = encode.public_scaling(schema)(encode.numbers(columns, schema))
+    scaled = encode.public_scaling(schema).apply(encode.numbers(columns, schema))
     norms = np.linalg.norm(scaled, axis=1)
     least, largest = encode.norm_bounds(schema)
     self.assertAlmostEqual(norms.max(), largest)
@@ -106,12 +106,12 @@ class EncodeTest(parameterized.TestCase):
     filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
     expected = (filled - means) / filled.std(axis=0)
     expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
-    np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
+    np.testing.assert_allclose(scaling.apply(self._FEATURES), expected, atol=1e-12)
 
   def test_constant_features_become_zero(self):
     blocks = [np.full((7, 5), 0.1)]
     scaling = encode.standard_scaling(lambda: blocks, self._SCHEMA)
-    np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
+    np.testing.assert_array_equal(scaling.apply(blocks[0])[:, [0, 1, 2, 4]], 0)
 
   def test_a_feature_without_a_value_is_named(self):
     with self.assertRaisesRegex(ValueError, "c=u"):
