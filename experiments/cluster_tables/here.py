@@ -139,13 +139,12 @@ def load(
   with contextlib.ExitStack() as rules:
     rules.enter_context(advice)
     if is_private:
+      tables = saved.SavedTables.private(config.schemas)
       rules.enter_context(clustering_params.content_raises_nothing())
     folder = folder_lib.open_folder(data_dir, config.schemas, private=is_private)
   if privacy is not None:
     privacy_lib.least_shares(privacy, len(folder))  # As many clients as shares of the noise.
-  if is_private:
-    tables = saved.SavedTables.private(folder.schemas)
-  else:
+  if not is_private:
     tables = saved.SavedTables.exact(folder.schemas, folder.means)
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(folder)}}
   about: dict[str, Any] = {summary.IS_PRIVATE: is_private}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import Iterator
-
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.tables import folder as folder_lib
-from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 
@@ -45,10 +41,11 @@ def tables(
 
 def read(
     directory: str, schemas: schema_lib.Schemas, federation: federation_lib.Federation
-) -> dict[str, np.ndarray]:
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
   """Returns a folder's features by client id, of shape (n, d), the views side by side.
 
-  With `privacy` no cell is an error.
+  With `privacy` no cell is an error, and what became of every file is returned, too: its `reports`,
+  for the owner alone.
 
   Raises:
     ValueError: As of `tables`.
@@ -59,29 +56,4 @@ def read(
   folder.scale(kept.features)
   found = {client_id: rows.features for client_id, rows in folder.items()}
   # That nobody is there is private, too.
-  return found or {"": np.zeros((0, federation.num_columns))}
-
-
-def about(directory: str, schemas: schema_lib.Schemas) -> Iterator[str]:
-  """Yields a line on every table, of what private reading makes of it; for the owner alone.
-
-  Raises:
-    ValueError: If the folder can't be used.
-  """
-  if schema_lib.NO_VIEW in schemas:
-    by_client = [{schema_lib.NO_VIEW: path} for path in folder_lib.files(directory).values()]
-  else:
-    by_client = [*folder_lib.client_files(directory).values()]
-  tables = [(own[v], one) for own in by_client for v, one in schemas.items() if v in own]
-  for path, one in tables:
-    name = os.path.relpath(path, directory)
-    try:
-      num_rows, num_bad_lines, num_missing = read_lib.counts(path, one)
-    except Exception as e:  # pylint: disable=broad-exception-caught
-      # A file may hold any bytes, which libraries meet with any exception.
-      yield f"{name}: no rows, as it can't be read: " + f"{e}".partition("\n")[0]
-    else:
-      yield (
-          f"{name}: rows: {num_rows:,}, bad lines: {num_bad_lines:,}, missing cells: "
-          f"{num_missing:,}"
-      )
+  return found or {"": np.zeros((0, federation.num_columns))}, folder.reports

@@ -78,8 +78,12 @@ class SavedTables:
     """Returns what is kept of tables that are read in private, whose units are the schemas'.
 
     Raises:
-      ValueError: If the schemas don't say enough.
+      ValueError: If the schemas don't say enough, or have a key of views: it could change to which
+        rows others belong.
     """
+    for view, one in schemas.items():
+      if view != schema_lib.NO_VIEW and one.key is not None:
+        raise validate.error("primaryKey", "be left out of views in a private run", one.key)
     scalings = [encode.public_scaling(one) for one in schemas.values()]
     joined = (np.concatenate(arrays) for arrays in zip(*(vars(one).values() for one in scalings)))
     return cls(schemas, encode.FeatureScaling(*joined), is_private=True)

@@ -76,7 +76,7 @@ def strict(
     BadTable: If a file has other names of columns than the first one, or they can't be read.
   """
   files = files_by_view(directory, has_views)
-  headers = {path: read_lib.header(path) for paths in files.values() for path in paths}
+  headers = {path: _header(path) for paths in files.values() for path in paths}
   schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
   schemas = {}
   for view, (first, *others) in files.items():
@@ -92,6 +92,16 @@ def strict(
   if has_views:
     check(schemas)
   return schemas
+
+
+def _header(path: str) -> tuple[str, ...]:
+  """Returns the names of columns; a BadTable if they are one whose cells only a schema can part."""
+  names = read_lib.header(path)
+  is_text = path.endswith(bad_table.TEXT_FILES)
+  if is_text and len(names) < 2 and (delimiter := read_lib.likely_delimiter(path)) != ",":
+    rule = f"has {delimiter!r} between its cells, it seems, which a schema must say"
+    raise bad_table.bad_header(path, None, rule)
+  return names
 
 
 def without_y(
