@@ -95,13 +95,12 @@ def strict(
 
 
 def _header(path: str) -> tuple[str, ...]:
-  """Returns the names of columns; a BadTable if they are one whose cells only a schema can part."""
-  names = read_lib.header(path)
+  """Returns the names of a file's columns; a BadTable if there seem to be no commas between them."""
   is_text = path.endswith(bad_table.TEXT_FILES)
-  if is_text and len(names) < 2 and (delimiter := read_lib.likely_delimiter(path)) != ",":
-    rule = f"has {delimiter!r} between its cells, it seems, which a schema must say"
+  if is_text and (delimiter := read_lib.likely_delimiter(path)) != ",":
+    rule = f"seems to have {delimiter!r} between its cells, which a schema must say"
     raise bad_table.bad_header(path, None, rule)
-  return names
+  return read_lib.header(path)
 
 
 def without_y(
