@@ -95,8 +95,8 @@ def _fitter_of_numbers(
   """Returns `Here.fit_numbers`."""
   if len(config.candidates) < 2:
     return None
-  fields = tables.schema.features
-  are_numbers = np.repeat([field.is_numeric for field in fields], tables.field_widths)
+  schema = tables.schema
+  are_numbers = np.repeat([field.is_numeric for field in schema.features], schema.field_widths)
   if are_numbers.all() or not are_numbers.any():
     return None
   points = secure_sums.PointArrays(

@@ -77,12 +77,6 @@ def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
   return low, high
 
 
-def ranges(schema: schema_lib.Schema) -> np.ndarray:
-  """Returns how far apart values of every feature may be; without bounds, twice the scale."""
-  low, high = bounds(schema)
-  return np.where(np.isfinite(high - low), high - low, 2 / public_scaling(schema).factor)
-
-
 def norm_bounds(schema: schema_lib.Schema) -> tuple[float, float]:
   """Returns the least and the largest norm of a row in the schema's units, if no cell is missing.
 
@@ -102,37 +96,24 @@ def norm_bounds(schema: schema_lib.Schema) -> tuple[float, float]:
   return float(np.sqrt(least)), float(np.sqrt(largest))
 
 
-def checked_radius(schema: schema_lib.Schema, radius: float | None, name: str = "radius") -> float:
-  """Returns the norm to which rows are cut in a private run, in the schema's units.
-
-  Args:
-    radius: None for the largest norm that the schema allows, which cuts nobody.
-    name: That of the argument.
-
-  Raises:
-    ValueError: If the schema allows any norm and there is no radius, or if the radius is shorter
-      than all rows that it allows.
-  """
+def _checked_norm(
+    schema: schema_lib.Schema, norm: float | None, name: str
+) -> tuple[float, list[str]]:
+  """Returns the norm of a schema for `checked_norms`, and warnings; `name` is the argument's."""
   least, largest = norm_bounds(schema)
-  if radius is None:
+  if norm is None:
     if math.isinf(largest):
       raise validate.error(name, "be given for a schema with a number without bounds", None)
-    return largest
-  validate.positive(**{name: radius})
-  if radius < least:
+    return largest, []
+  validate.positive(**{name: norm})
+  if norm < least:
     rule = f"be in the schema's units, in which rows are {least:.3g} to {largest:.6g} long"
-    raise validate.error(name, rule, radius)
-  return radius
-
-
-def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
-  """Returns what says that a radius makes noise for nothing, in words; public."""
-  _, largest = norm_bounds(schema)
-  if radius <= largest * (1 + 1e-9):
-    return []
-  return [
-      f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes "
-      f"the noise {radius / largest:.3g} times as large, and nothing better."
+    raise validate.error(name, rule, norm)
+  if norm <= largest * (1 + 1e-9):
+    return norm, []
+  return norm, [
+      f"no row is longer than {largest:.6g} in the schema's units: a radius of {norm:g} makes "
+      f"the noise {norm / largest:.3g} times as large, and nothing better."
   ]
 
 
@@ -141,29 +122,29 @@ def checked_norms(
 ) -> tuple[dict[str, Any], list[str]]:
   """Returns the `radius` of privacy, or `view_norms` with views, in a dict; and warnings, in words.
 
+  Rows of a private run are cut to these norms, in the schemas' units; all of it is public.
+
   Args:
-    radius: As of `checked_radius`; to be left out with views.
-    view_norms: Likewise for every view, in the order of their names; None for the largest of each.
+    radius: None for the largest norm that the schema allows, which cuts nobody; to be left out with
+      views.
+    view_norms: Likewise for every view, in the order of their names.
 
   Raises:
-    ValueError: If they don't fit the schemas.
+    ValueError: If they don't fit the schemas: one is lacking where the schema allows any norm, or is
+      shorter than all rows that it allows.
   """
   if schema_lib.NO_VIEW in schemas:
     if view_norms is not None:
       raise validate.error("view_norms", "be left out without a schema of views", view_norms)
-    schema = schemas[schema_lib.NO_VIEW]
-    radius = checked_radius(schema, radius)
-    return {"radius": radius}, radius_warnings(schema, radius)
+    radius, warnings = _checked_norm(schemas[schema_lib.NO_VIEW], radius, "radius")
+    return {"radius": radius}, warnings
   if radius is not None:
     raise validate.error("radius", "be left out with a schema of views", radius)
   given = [None] * len(schemas) if view_norms is None else view_norms
   if len(given) != len(schemas):
     raise validate.error("view_norms", f"be {len(schemas)} numbers", view_norms)
-  norms, warnings = list[float](), list[str]()
-  for schema, norm in zip(schemas.values(), given):
-    norms.append(checked_radius(schema, norm, "view_norms"))
-    warnings += radius_warnings(schema, norms[-1])
-  return {"view_norms": norms}, warnings
+  found = [_checked_norm(one, norm, "view_norms") for one, norm in zip(schemas.values(), given)]
+  return {"view_norms": [norm for norm, _ in found]}, [text for _, own in found for text in own]
 
 
 def means(blocks: Iterable[np.ndarray], names: Sequence[str]) -> np.ndarray:

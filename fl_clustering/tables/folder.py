@@ -18,7 +18,7 @@ import functools
 import hashlib
 import os
 import tempfile
-from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 

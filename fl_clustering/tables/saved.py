@@ -53,11 +53,6 @@ class SavedTables:
     return schema_lib.feature_names(self.schemas)
 
   @property
-  def field_widths(self) -> tuple[int, ...]:
-    """The number of features of every field of all views."""
-    return tuple(width for one in self.schemas.values() for width in one.field_widths)
-
-  @property
   def widths(self) -> tuple[int, ...]:
     """The number of every view's features."""
     return tuple(len(one.feature_names) for one in self.schemas.values())
@@ -70,8 +65,9 @@ class SavedTables:
 
   @property
   def ranges(self) -> np.ndarray:
-    """The features' `encode.ranges`, of tables that were read in private."""
-    return np.concatenate([*map(encode.ranges, self.schemas.values())])
+    """How far apart values of every feature may be in private; without bounds, twice the scale."""
+    low, high = self.bounds
+    return np.where(np.isfinite(high - low), high - low, 2 / self.scaling.factor)
 
   @classmethod
   def private(cls, schemas: schema_lib.Schemas) -> SavedTables:
