@@ -1,10 +1,6 @@
 """The algorithms of the papers: a function and a row of the registry each, and a fit by them.
 
-References:
-  Swier Garst, Marcel Reinders. Federated K-Means Clustering. ICPR 2024, Algorithm 1.
-  https://arxiv.org/abs/2310.01195
-  Don Kurian Dennis, Tian Li, Virginia Smith. Heterogeneity for the Win: One-Shot
-  Federated Clustering. ICML 2021. https://arxiv.org/abs/2103.00697
+The papers are those of `local_work`.
 """
 
 from __future__ import annotations

@@ -90,13 +90,7 @@ class SavedTables:
     return cls(schemas, encode.FeatureScaling(np.zeros(len(fill)), np.ones(len(fill)), fill))
 
   def fitted(self, scaling: secure_sums.Scaling) -> SavedTables:
-    """Returns the tables of a model that takes them in the coordinates that a fit has found.
-
-    Args:
-      scaling: From the data's units; of private tables, one that changes nothing.
-    """
-    if self.is_private:
-      return self
+    """Returns the tables of a model that takes them as a fit without noise scaled them."""
     own = encode.FeatureScaling(scaling.shift, scaling.factor, self.scaling.fill)
     return dataclasses.replace(self, scaling=own)
 
