@@ -83,7 +83,7 @@ class KMeansModel:
     points = self._as_fitted(points)
     core_count.count_quietly()
     far = np.abs(points).max(axis=1) > _FAR * np.abs(self.centroids).max()
-    near = np.where(far[:, np.newaxis], 0.0, points)
+    near = np.where(far[:, np.newaxis], 0.0, points) if far.any() else points
     nearest = metrics.pairwise_distances_argmin(near, self.centroids)
     nearest[far] = _nearest_to_far(points[far], self.centroids)
     return nearest
