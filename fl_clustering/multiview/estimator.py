@@ -96,7 +96,9 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
       field_widths: As of `FederatedKMeans`, of all views' columns; no field is in two views.
       privacy: A `ViewPrivacy`, which adds noise to the sums of every round; None for
         exact sums.
-      compute_labels, random_state: As of `FederatedKMeans`.
+      compute_labels: Whether `labels_` keeps the clusters of the points.  Default: True without
+        `privacy`, False with it.
+      random_state: Integer >= 0 that decides everything random but the noise of `privacy`.
     """
     self.n_clusters = n_clusters
     self.view_weights = view_weights
