@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import file_format
+from clustering_basics import model_folder
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
 from fl_clustering.tables import encode
@@ -58,6 +59,17 @@ class LoadModelTest(parameterized.TestCase):
       self.assertIsInstance(model, load_model.SavedKMeans)
       np.testing.assert_array_equal(model.centroids, _model().centroids)
       self.assertEqual(model.predict(frame).tolist(), [0, 1])
+
+  def test_a_columns_scaling_is_saved_once(self):
+    _, document, arrays = model_folder.read(self.folder)
+    self.assertEqual(list(arrays), ["centroids"])
+    self.assertCountEqual(document["tables"]["scaling"], ("shift", "factor", "fill"))
+    bounded = schema.Schema((schema.Field("x", minimum=40, maximum=60),))
+    tables = saved.SavedTables.private({schema.NO_VIEW: bounded})
+    document = tables.to_json()
+    self.assertIsNone(document["scaling"])
+    scaled = saved.SavedTables.from_json(document).features(np.array([[55.0], [np.nan]]))
+    np.testing.assert_array_equal(scaled, [[0.5], [0]])
 
   def test_every_kind_has_what_programs_call(self):
     for kind in load_model.KINDS.values():
