@@ -130,7 +130,7 @@ def checked_norms(
     view_norms: Likewise for every view, in the order of their names.
 
   Raises:
-    ValueError: If they don't fit the schemas: one is lacking where the schema allows any norm, or is
+    ValueError: If they don't fit the schemas: one is lacking where a schema allows any norm, or is
       shorter than all rows that it allows.
   """
   if schema_lib.NO_VIEW in schemas:

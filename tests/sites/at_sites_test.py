@@ -115,7 +115,8 @@ class FitTest(parameterized.TestCase):
 
     np.testing.assert_array_equal(model.centroids, one.cluster_centers_)
     np.testing.assert_array_equal(
-        model.predictions(sites.rows["east"])["cluster"], one.predict({"east": sites.rows["east"]})["east"]
+        model.predictions(sites.rows["east"])["cluster"],
+        one.predict({"east": sites.rows["east"]})["east"],
     )
     for what in ("EXACT", "hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
@@ -136,7 +137,8 @@ class FitTest(parameterized.TestCase):
 
     np.testing.assert_array_equal(model.centroids, np.concatenate(one.cluster_centers_, axis=1))
     np.testing.assert_array_equal(
-        model.predictions(sites.rows["east"])["cluster"], one.predict({"east": views["east"]})["east"]
+        model.predictions(sites.rows["east"])["cluster"],
+        one.predict({"east": views["east"]})["east"],
     )
     scores = tidy_tables.read(finished, "results.csv").set_index("metric")["value"]
     self.assertEqual(
