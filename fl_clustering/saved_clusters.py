@@ -197,7 +197,7 @@ class SavedClusters:
     def distance(cluster: int) -> float:
       names = self.tables.schema.feature_names
       means = np.array([profiles[cluster][name] for name in names])
-      return float(np.linalg.norm(self.tables.scaling(means) - own))
+      return float(np.linalg.norm(self.tables.scaling.apply(means) - own))
 
     return (min(profiles, key=distance),)
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import dataclasses
 import gzip
 import io
 import itertools
@@ -61,14 +62,34 @@ def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
     return tuple(filter(None, _header(path, file, delimiter)))
 
 
+@dataclasses.dataclass
+class Counts:
+  """What private reading has made of a file so far, for its owner alone.
+
+  Attributes:
+    missing: How many cells of the schema's columns are missing in rows that are no bad lines.
+  """
+
+  rows: int = 0
+  bad_lines: int = 0
+  missing: int = 0
+
+  def __str__(self) -> str:
+    return (
+        f"rows: {self.rows:,}, bad lines: {self.bad_lines:,}, missing cells: {self.missing:,}"
+    )
+
+
 def blocks(
-    path: str, schema: schema_lib.Schema, *, private: bool = False, digest: Any = None
+    path: str, schema: schema_lib.Schema, *, private: bool = False, digest: Any = None,
+    counts: Counts | None = None,
 ) -> Iterator[dict[str, np.ndarray]]:
   """Yields the columns of a file that a schema names, some rows at a time.
 
   Args:
     private: Whether no row may be an error, or change how another one is read.
     digest: An object of `hashlib` that gets the file's bytes as they are read; None for none.
+    counts: In private reading, counts what is yielded; None for none.
 
   Yields:
     Numbers, and true and false, as float64; texts as objects.  NaN and None are missing, which
@@ -78,7 +99,7 @@ def blocks(
     BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
       file as a whole or the names of its columns.
   """
-  reader = _Reader(path, schema, private, digest)
+  reader = _Reader(path, schema, private, digest, counts)
   num_rows, keys = 0, list[np.ndarray]()
   for columns in itertools.starmap(reader.values, reader.columns()):
     num_rows += len(next(iter(columns.values())))
@@ -128,26 +149,6 @@ def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, np.n
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
   return joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
-
-
-def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
-  """Returns what private reading makes of a file, for the owner alone.
-
-  Returns:
-    How many rows it has, how many of them are bad lines, and how many cells of the schema's columns
-    are missing in the others.
-
-  Raises:
-    BadTable: If `blocks` raises it.
-  """
-  import pandas as pd  # pylint: disable=g-import-not-at-top
-
-  reader = _Reader(path, schema, private=True)
-  num_rows = num_missing = 0
-  for columns in itertools.starmap(reader.values, reader.columns()):
-    num_rows += len(next(iter(columns.values())))
-    num_missing += sum(int(pd.isna(cells).sum()) for cells in columns.values())
-  return num_rows, reader.num_bad_lines, num_missing - reader.num_bad_lines * len(schema.fields)
 
 
 def likely_delimiter(path: str) -> str:
@@ -387,17 +388,14 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
 
 
 class _Reader:
-  """Reads a file.
-
-  Attributes:
-    num_bad_lines: How many there were so far, in private reading.
-  """
+  """Reads a file; the arguments are those of `blocks`."""
 
   def __init__(
-      self, path: str, schema: schema_lib.Schema, private: bool, digest: Any = None
+      self, path: str, schema: schema_lib.Schema, private: bool, digest: Any = None,
+      counts: Counts | None = None,
   ) -> None:
     self._path, self._schema, self._private, self._digest = path, schema, private, digest
-    self.num_bad_lines = 0
+    self._counts = Counts() if counts is None else counts
     self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -514,7 +512,8 @@ class _Reader:
           problem = e
           break
         rows.append([None] * len(names))
-        self.num_bad_lines += 1
+        self._counts.bad_lines += 1
+        self._counts.missing -= len(self._schema.fields)
     places = {name: place for place, name in enumerate(names)}
     columns = {field.name: places[field.name] for field in self._schema.fields}
     return {
@@ -537,6 +536,8 @@ class _Reader:
 
   def values(self, first: int, columns: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
     """Returns the values of columns, of which the first cells are of row `first`."""
+    import pandas as pd  # pylint: disable=g-import-not-at-top
+
     found = self._numbers(columns)
     for field in self._schema.fields:
       if not field.is_numeric:
@@ -549,6 +550,9 @@ class _Reader:
       row, field = min(problems, key=lambda problem: problem[0])
       cell = typed_files.text(columns[field.name][row].as_py())
       raise bad_table.bad_cell(self._path, first + row, field.name, self._rule(field, cell))
+    if self._private:
+      self._counts.rows += len(next(iter(columns.values())))
+      self._counts.missing += sum(int(pd.isna(values).sum()) for values, _ in found.values())
     return {name: values for name, (values, _) in found.items()}
 
   def _numbers(

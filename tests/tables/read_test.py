@@ -568,9 +568,9 @@ class PrivateTest(_ReadTest):
 
   def test_counts_for_the_owner(self):
     data = self._text(_LINE, b'"1\n2",2,true,u', b"1,2", b"tall,121,,u", b"", header=_HEADER)
-    self._read(data, private=True)
-    found = read.counts(os.path.join(self.folder, "a.csv"), _SCHEMA)
-    self.assertEqual(found, (5, 2, 3))
+    counts = read.Counts()
+    self._read(data, private=True, counts=counts)
+    self.assertEqual(counts, read.Counts(5, 2, 3))
 
   @parameterized.product(
       cell=(b"inf", b"nan", b"1e999", b"0x10", b" 5 ", b"+5", b"1_0", b"5.", b"7.5", b""),
