@@ -29,7 +29,7 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
 
   One client is a list of tables (n, d_h), one per view: the same views with the same columns
   at every client, and in each the client's n points in the same order.  A table is an array, a
-  frame of pandas, or a list of rows; alone, it is the only view.  Frames' columns go by name: if
+  data frame, or a list of rows; alone, it is the only view.  Frames' columns go by name: if
   they come in another order at another client, they are put right.  With `privacy`, a client may
   have no rows, and rows may hold anything that is a number or stands for a missing one; see
   `dp_clustering.clustering_params.map_to_ball`.
