@@ -21,7 +21,7 @@ from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import saved
 
 if TYPE_CHECKING:
-  import pandas as pd
+  from narwhals.typing import IntoDataFrame
 
 # Of a `server_step.MultiViewModel`.
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
@@ -112,7 +112,7 @@ class SavedModel(abc.ABC):
     return self.noise.are_known(self.tables.ranges)
 
   def predict(
-      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+      self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]
   ) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,).
 

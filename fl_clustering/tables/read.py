@@ -39,6 +39,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
+  from narwhals.typing import IntoDataFrame
   import pandas as pd
   import pyarrow as pa
 
@@ -129,23 +130,30 @@ def joined(
   }
 
 
-def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, np.ndarray]:
+def from_frame(frame: IntoDataFrame, schema: schema_lib.Schema) -> dict[str, np.ndarray]:
   """Returns the columns that `blocks` yields of a Parquet file with a frame's cells.
+
+  Args:
+    frame: Of pandas, polars or another library that narwhals knows.
 
   Raises:
     TypeError: If it is no frame.
     BadTable: If it lacks a column, or a cell can't be used.
   """
+  import narwhals  # pylint: disable=g-import-not-at-top
   import pandas as pd  # pylint: disable=g-import-not-at-top
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if not isinstance(frame, pd.DataFrame):
-    raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
+  if not narwhals.dependencies.is_into_dataframe(frame):
+    raise TypeError(f"`frame` must be a data frame, got {type(frame).__name__}.")
+  is_pandas = isinstance(frame, pd.DataFrame)
+  frame = frame if is_pandas else narwhals.from_native(frame)
   reader = _Reader("frame", schema, private=False)
   reader.check_header(list(frame.columns))
   columns = frame[[field.name for field in schema.fields]]
   try:
-    table = pa.Table.from_pandas(columns, preserve_index=False)
+    # Of pandas, columns may have any types, and an index goes.
+    table = pa.Table.from_pandas(columns, preserve_index=False) if is_pandas else columns.to_arrow()
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
   return joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)

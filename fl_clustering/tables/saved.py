@@ -16,7 +16,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
-  import pandas as pd
+  from narwhals.typing import IntoDataFrame
 
 # Features with a public scaling are moved into [-_LIMIT, _LIMIT] in private runs.
 _LIMIT = 5.0
@@ -102,7 +102,7 @@ class SavedTables:
       return np.clip(self.scaling.apply(features), -_LIMIT, _LIMIT)
 
   def features_of_frames(
-      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+      self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]
   ) -> np.ndarray:
     """Returns the features of a frame's rows, or of frames by view or in the order of their names.
 

@@ -313,8 +313,10 @@ class ParquetTest(_ReadTest):
     numbers, texts = ["1.5", "-02"], ["abc", "d\u00e9"]
     parquet.write_table(pa.table({"x": typed(numbers), "k": typed(texts)}), path)
     schema = schema_lib.strict(("x", "k"), label="k")
-    frame = parquet.read_table(path).to_pandas()
-    for table in (_table(path, schema), pd.DataFrame(read.from_frame(frame, schema))):
+    arrow = parquet.read_table(path)
+    frames = (arrow, arrow.to_pandas())  # Any library's, and that of pandas.
+    for table in (_table(path, schema), *(read.from_frame(one, schema) for one in frames)):
+      table = pd.DataFrame(table)
       self.assertEqual(table.to_numpy().tolist(), [[1.5, "abc"], [-2.0, "d\u00e9"]])
     self.assertEqual(read.texts(path, ",", ("k",))["k"].tolist(), texts)
 
