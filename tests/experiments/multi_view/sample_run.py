@@ -39,7 +39,6 @@ def _outcome(cell, ari):
     return methods.Outcome(numbers)
   return methods.Outcome(
       {**numbers, "rounds": 3 + place, "objective": 1.5},
-      (4.0, 2.0, 1.5, 1.5),
       dict(zip(VIEWS, (0.2, 0.8) if method == "mvkm" else (0.5, 0.5))),
       np.array([[0, 4 - place, place], [1, 0, 3], [3, 1, 0]]),
   )
