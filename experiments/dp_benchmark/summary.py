@@ -96,12 +96,6 @@ def _over(
   )
 
 
-def _means_over(rows: pd.DataFrame, column: str, heading: str) -> pd.DataFrame:
-  """Returns a row of mean losses for each data set and method; columns have such headings."""
-  rows = rows.assign(**{column: rows[column].map(heading.format)})
-  return frames.wide(rows, ["dataset", "method"], column=column, value="mean")
-
-
 def _published(
     losses: pd.DataFrame, settings: Mapping[str, Any], datasets: Mapping[str, Any]
 ) -> pd.DataFrame:
@@ -153,8 +147,10 @@ def summarise(
   return frames.labelled({
       "headline": frames.headline(central, runs=settings["runs"]),
       "opponents": _opponents(comparisons),
-      "over_k": _means_over(over_k, "k", "k={}"),
-      "over_epsilon": _means_over(over_epsilon, "epsilon", "epsilon {:g}"),
+      "over_k": frames.wide(
+          over_k.assign(k=over_k["k"].map("k={}".format)), ["dataset", "method"], column="k",
+          value="mean",
+      ),
       "published": published if _OURS in losses["method"].values else published[:0],
       "optimum": _optimum(losses, datasets, settings["delta"]),
       "comparisons": comparisons,
@@ -190,11 +186,6 @@ TABLES = (
         "for benchmarks only)",
         "The nearer to k-means without privacy, the less privacy costs.",
         form=_LOSS, by="dataset", printed=True,
-    ),
-    tidy_experiment.Table(
-        "over_epsilon", "Mean loss over epsilon ({fixed_k} clusters, delta {delta:g})",
-        "Where it still falls with a larger epsilon, noise still costs loss.", form=_LOSS,
-        by="dataset",
     ),
     tidy_experiment.Table(
         "published", "Beside google/differential-privacy",

@@ -120,10 +120,6 @@ def summarise(
       "published": scores.dropna(subset="paper"),
       "regular": shown["regular"],
       "noise": noise,
-      "over_noise": frames.wide(
-          noise.assign(noise=noise["noise"].map("{:g}".format)), ["panel", "method"],
-          column="noise", value="ari",
-      ),
       "rounds": rounds.assign(
           panel=[f"{methods.LABELS[one]}, {of}" for one, of in zip(rounds["method"], rounds["of"])]
       ),
@@ -161,10 +157,6 @@ TABLES = (
         "regular", "Figure 1: regular grid",
         "Adjusted Rand index, averaged over clients and of all points, with standard deviations.",
         _ARI, by="of",
-    ),
-    tidy_experiment.Table(
-        "over_noise", "Figures 3a-c and 6: adjusted Rand index of all points over noise",
-        "Differences below 0.005 are noise: compare the inertia.", form="{:.3f}", by="panel",
     ),
     tidy_experiment.Table(
         "extreme", "Figure 4: extreme split",

@@ -85,19 +85,18 @@ class SummaryTest(absltest.TestCase):
       self.assertEqual(_frames(("extreme",))["headline"]["verdict"].tolist(), ["none"])
     self.assertEmpty(_frames(("sse", "real"))["headline"])
 
-  def test_tables_over_noise_and_data(self):
-    places, over_noise = sample_papers.PLACES, self.frames["over_noise"]
+  def test_panels_and_tables_by_data(self):
+    places, noise = sample_papers.PLACES, self.frames["noise"]
 
-    row = _row(over_noise, panel="50 points, beta 0.1", method="FKM")
-    np.testing.assert_allclose([row["1"], row["1.5"]], 0.905 - 0.01 * places["fkm"])
-    labels = [methods.LABELS[one] for one in methods.FIGURES["noise"][_GRID]]
-    self.assertEqual(over_noise["method"].tolist(), 9 * labels)
+    row = _row(noise, panel="50 points, beta 0.1", method="FKM", noise=1.5)
+    self.assertAlmostEqual(row["mean"], 0.905 - 0.01 * places["fkm"])
+    self.assertEqual(noise["panel"].nunique(), 9)
     row = _row(self.frames["sse"], method="FKM, then Lloyd")
     self.assertAlmostEqual(row["breast cancer"], 2 * places["fkm_lloyd"])
 
   def test_every_figure_is_chosen_by_its_name(self):
     shown = {
-        "regular": {"regular"}, "noise": {"noise", "over_noise"}, "rounds": {"rounds"},
+        "regular": {"regular"}, "noise": {"noise"}, "rounds": {"rounds"},
         "extreme": {"extreme"}, "real": {"real"}, "sse": {"sse"},
     }
     self.assertCountEqual(shown, config.FIGURES)
