@@ -19,8 +19,8 @@ LOSS = "loss_per_point"
 PEER = "google/differential-privacy"
 # Our method, which all others are compared with.
 _OURS = "refine"
-# The privacy parameters of the peer's losses, and the delta of FedDP-KMeans.
-_PEER_EPSILON, _PEER_DELTA, _PAPER_DELTA = 1.0, 1e-6, 1e-6
+# The privacy parameters of the peer's losses.
+_PEER_EPSILON, _PEER_DELTA = 1.0, 1e-6
 # Data set, number of points, k and the peer's loss.
 _PEER_LOSSES = pd.DataFrame(
     [
@@ -111,21 +111,17 @@ def _published(
   return found.rename(columns={"mean": "ours"}).assign(ratio=found["mean"] / found["published"])
 
 
-def _optimum(
-    losses: pd.DataFrame, datasets: Mapping[str, Any], delta: float
-) -> pd.DataFrame:
+def _optimum(losses: pd.DataFrame, datasets: Mapping[str, Any]) -> pd.DataFrame:
   """Returns losses divided by the best one that is known, at the k for which it is."""
   known = pd.DataFrame([
       {"dataset": name, "unit_points": one["unit_points"], **one["optimum"]}
       for name, one in datasets.items() if one["optimum"]
-  ], columns=["dataset", "unit_points", "k", "loss", "paper_epsilon"])
+  ], columns=["dataset", "unit_points", "k", "loss"])
   found = losses[_is_private(losses)].merge(known, on=["dataset", "k"])
-  of_paper = (found["epsilon"] == found["paper_epsilon"]) & (delta == _PAPER_DELTA)
   return found.assign(
-      **{name: found[name] / found["loss"] for name in ("mean", "sd", "worst")},
-      paper=["yes" if one else "no" for one in of_paper],
+      **{name: found[name] / found["loss"] for name in ("mean", "sd", "worst")}
   ).sort_values(["dataset", "epsilon"], kind="stable")[
-      ["dataset", "unit_points", "epsilon", "paper", "method", "mean", "sd", "worst"]
+      ["dataset", "unit_points", "epsilon", "method", "mean", "sd", "worst"]
   ]
 
 
@@ -152,7 +148,7 @@ def summarise(
           value="mean",
       ),
       "published": published if _OURS in losses["method"].values else published[:0],
-      "optimum": _optimum(losses, datasets, settings["delta"]),
+      "optimum": _optimum(losses, datasets),
       "comparisons": comparisons,
       "losses": losses.drop(columns="losses"),
       "datasets": pd.DataFrame([{"dataset": name, **one} for name, one in datasets.items()]),
@@ -197,12 +193,11 @@ TABLES = (
     tidy_experiment.Table(
         "optimum", "Beside the best loss that is known",
         "Loss, divided by that of k-means without privacy from the true means, on the mixtures of "
-        "Scott, Lampert, Saulpic (ICML 2025). Privacy protects so many points together. Paper: "
-        "whether epsilon and delta are theirs. Their method starts from data that the server has; "
-        "here it has none.",
+        "Scott, Lampert, Saulpic (ICML 2025). Privacy protects so many points together. Their "
+        "method starts from data that the server has; here it has none.",
         {
-            "unit_points": "{}", "epsilon": "{:g}", "paper": "{}", "method": "{}",
-            "mean": "{:.4f}", "sd": "{:.4f}", "worst": "{:.4f}",
+            "unit_points": "{}", "epsilon": "{:g}", "method": "{}", "mean": "{:.4f}",
+            "sd": "{:.4f}", "worst": "{:.4f}",
         },
         by="dataset",
     ),

@@ -82,7 +82,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual([*map(len, dataset.clients().values())], [50] * 2000)
     # 100 coordinates of variance one half, in units of the radius 11; the best centers
     # follow 10 x 100 of the 10 million numbers.
-    self.assertAlmostEqual(dataset.optimum.loss, 50 / 121, delta=0.002)
+    self.assertAlmostEqual(dataset.optimum["loss"], 50 / 121, delta=0.002)
     self.assertLess((np.linalg.norm(dataset.points, axis=1) > 1).mean(), 0.002)
 
 
