@@ -34,7 +34,7 @@ def _load(
   datasets = data_lib.load(config.datasets, features_dir)
   return tidy_experiment.Inputs(
       datasets,
-      identity=data_lib.describe(datasets.values()),
+      identity={"datasets": {name: one.describe() for name, one in datasets.items()}},
       lines=tuple(f"data: {one.source}" for one in datasets.values()),
   )
 

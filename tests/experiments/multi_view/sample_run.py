@@ -59,10 +59,10 @@ def write(folder, ari=None, num_seeds=3, names=("sample",), **settings):
     outcome = _outcome(cell, {**ARI, **(ari or {})})
     for table, rows in comparison.tidy_rows(outcome).items():
       tables.setdefault(table, []).extend({**cell, **row} for row in rows)
-  described = data_lib.describe(datasets.values())
   keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
   return run_folder.written(folder, {
-      "experiment": "multi_view", "config": config.to_json(), "inputs": described,
+      "experiment": "multi_view", "config": config.to_json(),
+      "inputs": {"datasets": {name: one.describe() for name, one in datasets.items()}},
   }, {
       table: pd.DataFrame(rows, columns=[*keys, *tidy[table], "metric", "value"])
       for table, rows in tables.items()
