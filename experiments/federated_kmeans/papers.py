@@ -97,7 +97,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
         "color": figure_style.METHOD_COLORS[one.color], "marker": "o", "markersize": 3,
         "linestyle": "--" if name == methods.CENTRAL else "-",
     }
-    for name, one in methods.METHODS.items()
+    for name, one in methods.METHODS.items() if one.color is not None
 }
 
 
