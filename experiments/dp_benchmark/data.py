@@ -276,9 +276,9 @@ def load_letter(data_dir: str | None) -> tuple[np.ndarray, str]:
     Unavailable: If it is missing and OpenML does not have the data.
     ValueError: If it is not in UCI's layout.
   """
-  for name in _LETTER_FILES if data_dir is not None else ():
-    path = os.path.join(data_dir, name)
-    if os.path.exists(path):
+  for name in _LETTER_FILES:
+    path = os.path.join(data_dir or "", name)
+    if data_dir is not None and os.path.exists(path):
       return _read_letter(path), f"UCI letter, {name}"
   # Imported late: it takes most of a second, and most runs need no network.
   from sklearn import datasets
