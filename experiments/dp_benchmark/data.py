@@ -244,7 +244,7 @@ def _table(name: str, about: str, *_: Any) -> tuple[np.ndarray, str]:
 
 
 def _read_letter(path: str) -> np.ndarray:
-  """Returns the numbers of UCI's file, in which a letter stands first; ValueError if it has none."""
+  """Returns the numbers of UCI's file, whose lines begin with a letter; ValueError without them."""
   try:
     if not os.path.isfile(path):
       raise OSError("not a regular file")

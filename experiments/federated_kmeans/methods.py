@@ -163,7 +163,7 @@ DEFAULT = "sums"
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-  """A row of the registry: its label in tables and figures, what runs it, and its colour if drawn."""
+  """A row of the registry: its label, what runs it, and its colour in figures if there is one."""
 
   label: str
   run: Run

@@ -148,8 +148,8 @@ _FIGURES = (
     tidy_experiment.Figure(
         "noise", f"Figures 3a-c and 6: adjusted Rand index over noise; mean ± sd, {_SEEDS}",
         "The grey dashed line is k-means on all points, the best that can be expected. Of lines "
-        "that lie on each other, only the last is seen; differences below 0.005 are noise. Crosses: "
-        "the paper's means, averaged over clients, where it prints them.",
+        "that lie on each other, only the last is seen; differences below 0.005 are noise. "
+        "Crosses: the paper's means, averaged over clients, where it prints them.",
         _draw_over_noise, panels="panel",
     ),
     tidy_experiment.Figure(

@@ -193,8 +193,8 @@ READING = (
     "Data sets are split over clients IID and by Dirichlet label skew, as the settings say. One "
     "federated round equals exactly one iteration over all points.",
     "Of simulated_dha, the claims are what the tutorial prints of its own local and federated "
-    f"programs, with seed {simulated_dha.SOURCE_SEED}. Its clusters are so far apart that data like "
-    "these can't tell a good method from a bad one if plain k-means has 1.000.",
+    f"programs, with seed {simulated_dha.SOURCE_SEED}. Its clusters are so far apart that data "
+    "like these can't tell a good method from a bad one if plain k-means has 1.000.",
     "In each round, a client sends integers: sums over its points for every cluster and view. The "
     "first centers and the columns' means and deviations come from such sums, too. The integers "
     "are added up by a secure sum, which one machine can only simulate.",
