@@ -34,7 +34,7 @@ class ProgramTest(parameterized.TestCase):
     self.enter_context(mock.patch.dict(methods.FIGURES, figures))
     printed = _run(*flags, f"--output_dir={self.out}")
     self.assertEndsWith(printed, f"report: {self.out}/report.html\n")
-    stopped = methods.Method("FKM", "black", mock.Mock(side_effect=KeyboardInterrupt))
+    stopped = methods.Method("FKM", mock.Mock(side_effect=KeyboardInterrupt))
     with mock.patch.dict(methods.METHODS, fkm=stopped), self.assertRaises(KeyboardInterrupt):
       _run(*flags, f"--output_dir={self.out}_2")
     _run(*flags, f"--output_dir={self.out}_2", "--resume")
