@@ -30,7 +30,7 @@ class FiguresTest(parameterized.TestCase):
       ("papers", "federated_kmeans", sample_papers.write),
       ("views", "multi_view", sample_views.write),
       ("views_of_the_tutorial", "multi_view", sample_views.write,
-       {"names": (), "datasets": ("simulated_dha",)}, ["confusion", "objectives", "weights"]),
+       {"names": (), "datasets": ("simulated_dha",)}, ["confusion"]),
       ("released", "private_clusters", sample_clusters.write_released),
       ("simulation", *_SIMULATION),
       ("simulation_of_one_cluster", *_SIMULATION,

@@ -34,7 +34,8 @@ _FILES = {
     "checkpoints/pretrain.npz": True,
     "checkpoints/kmeans.npz": True,
     "checkpoints/ifca.npz": True,
-    "c[el]*": False,  # The journal of cells, and the clients' data and weights.
+    # The journal of cells, the curves so far, and the clients' data and weights.
+    "c[elu]*": False,
 }
 
 _base = None
@@ -123,11 +124,15 @@ class SeedAndResumeTest(_RunsTest):
 
   def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
     folder = os.path.join(_base, "ended_early")
+    whole = program.read_text(_uninterrupted, "curves.csv").splitlines()
     stops = (("pretrain", 1), ("pretrain", 3), ("kmeans", 1), ("cfl", 1), ("fedavg", 2))
     for stage, round_num in nightly.either(stops[::2], stops):  # By day, one in each phase.
       resume = ("--resume",) if os.path.exists(folder) else ()
       with program.interrupted_after(stage, round_num):
         self._check_ended(_run(folder, *_METHODS, *resume), 130, "^interrupted.*--resume")
+      so_far = program.read_text(folder, "curves.csv").splitlines()
+      self.assertContainsSubset(so_far, whole)
+      self.assertRegex(so_far[-1], f"^0,{stage},[^,]*,{round_num},")
       if stage == "kmeans":
         self._kill_in_phase_2(folder)
       self.assertNotIn("summary.json", os.listdir(folder))

@@ -27,7 +27,6 @@ from fl_clustering import load_model
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tables import schema
 from tests.kmeans import numpy_reference
@@ -193,11 +192,8 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertLess(model.score(points[:9]), model.score(clipped[:9]))
     features = ("x", "y")
     saved = load_model.SavedKMeans(
-        model._result.model,  # pylint: disable=protected-access
-        saved_lib.SavedTables(
-            {schema.NO_VIEW: schema.strict(features)},
-            encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2)),
-        ),
+        model._result.model, model.cluster_centers_,  # pylint: disable=protected-access
+        saved_lib.SavedTables.exact({schema.NO_VIEW: schema.strict(features)}, np.zeros(2)),
     )
     folder = self.create_tempdir().full_path
     saved.save(folder)
