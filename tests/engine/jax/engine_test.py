@@ -42,6 +42,8 @@ _EVERYONE = np.arange(5)
 # Overlapping; the third takes nobody who is in the round.
 _CLUSTERS = letters.clusters("abd", "bce", "c")
 _ROUND = participation.Round(2, letters.clients("abde"), 2)
+# Of methods and controls that ask the same of an engine, one.
+_ROUNDS_BY_DAY = ("kmeans", "ifca", "cfl", "pacfl", "flux", "local", "fedrep", "mr_mtl")
 
 setUpModule = local_runtime.use
 
@@ -203,6 +205,9 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
   def test_a_round_of_every_method_and_control(self, name):
+    # By day, `EveryEngineTest` runs the others with this engine, and the tests above compare what
+    # they ask of it.
+    nightly.skip_by_day(self, name not in _ROUNDS_BY_DAY)
     whole = own_tasks.table_task("mlp", hidden_units="7,5")
     task = dataclasses.replace(whole, clients=whole.clients[:-1], new_clients=whole.clients[-1:])
     chosen = {"personal" if name in registry.PERSONAL else "methods": (name,)}
@@ -284,6 +289,8 @@ class OwnNumbersTest(parameterized.TestCase):
       {"pull": 0.4}, {"head_epochs": 1}, {"is_mixture": True, "learns_share": True},
   )
   def test_own_models_side_by_side_wait_for_larger_clients_as_they_are(self, **how):
+    # By day, `test_train_own` compares each kind of them, and a mixture has the most to wait with.
+    nightly.skip_by_day(self, "is_mixture" not in how)
     task, (*_, common) = _task("mlp"), _vectors(_task("mlp"), 6)
     shares, found = np.linspace(0.2, 0.8, 5, dtype=np.float32), []
     for side_by_side in (False, True):
