@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import psutil
 
 from fl_clustering.runtime import worker_watch
+from tests.runtime import scripts
 
 # Computes until it is told to wait.
 _PROGRAM = """
@@ -67,7 +68,7 @@ class WorkerWatchTest(parameterized.TestCase):
     watch = worker_watch.WorkerWatch(self.process)
     self.addCleanup(watch.close)
 
-    code = watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+    code = watch.intercept_unary_unary(lambda *call: self.process.wait(scripts.TIMEOUT_SECONDS), None, None)
 
     self.assertEqual(code, -signal.SIGKILL)
     self.assertStartsWith(watch.reason, "computed nothing for 0.05 s")
@@ -83,6 +84,6 @@ class WorkerWatchTest(parameterized.TestCase):
     watch = worker_watch.WorkerWatch(self.process)
     self.addCleanup(watch.close)
 
-    watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+    watch.intercept_unary_unary(lambda *call: self.process.wait(scripts.TIMEOUT_SECONDS), None, None)
 
     self.assertGreaterEqual(cpu_times.call_count, 22)

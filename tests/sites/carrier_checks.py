@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import tracemalloc
 from unittest import mock
 import uuid
@@ -42,6 +41,7 @@ from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
+from tests.runtime import scripts
 from tests.sites import sample_sites
 
 _CONFIG = "config/config_fed_client.json"
@@ -373,22 +373,14 @@ class StoppingTest(absltest.TestCase):
       for one in started:
         self.addCleanup(_end, one)
       site.wait()
-      limit = time.monotonic() + 60  # It takes milliseconds.
-      while not all(map(_has_ended, started)):
-        self.assertLess(time.monotonic(), limit, f"after {number!r}")
-        time.sleep(0.02)
+      pids = [one.pid for one in started]
+      gone = scripts.becomes(lambda pids=pids: all(map(scripts.is_gone, pids)))
+      self.assertTrue(gone, f"after {number!r}")
 
 
 def _end(process):
   with contextlib.suppress(psutil.NoSuchProcess):
     process.kill()
-
-
-def _has_ended(process):
-  try:
-    return process.status() == psutil.STATUS_ZOMBIE
-  except psutil.NoSuchProcess:
-    return True
 
 
 class SiteExecutorTest(absltest.TestCase):

@@ -7,6 +7,7 @@ import contextlib
 import csv
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -23,6 +24,7 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests import nightly
+from tests.runtime import scripts
 from tests.sites import recording_proxy
 from tests.sites import sample_sites
 
@@ -41,8 +43,13 @@ _HELLO = bytes((0, 0, 0, 16, 0, 0, 4, *(0,) * 9))
 
 
 def _free_port():
-  with socket.create_server(("127.0.0.1", 0)) as listener:
-    return listener.getsockname()[1]
+  """Returns a port that nobody has, and that the system gives to nobody who asks for any."""
+  with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+    first = int(file.read().split()[0])
+  for port in random.sample(range(first // 2, first), 100):
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+      return port
+  raise AssertionError("no port is free.")
 
 
 @absltest.skipIf(interpreter is None, "There is a Python with NVFlare only under Bazel.")
@@ -239,9 +246,8 @@ class NetworkTest(absltest.TestCase):
   def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
     *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
-    fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
-    while "the site is open" not in self._log("north"):
-      self.assertIsNone(fit.poll())
+    fit = self._fit("--output_dir=out", "--seconds=30", "--epsilon=1")
+    self._wait_until(lambda: "the site is open" in self._log("north"), fit)
     joined["north"].kill()
     output = self._ended(fit, 1)
     self.assertRegex(output, "(?m)^error: north: no answer")
@@ -249,8 +255,7 @@ class NetworkTest(absltest.TestCase):
     self.assertTrue(any(line.startswith("ready") for line in joined["north"].stdout))
     before = self._spent()
     fit = self._fit("--output_dir=out2", "--epsilon=1")
-    while self._spent()["north"] == before["north"]:
-      self.assertIsNone(fit.poll())
+    self._wait_until(lambda: self._spent()["north"] != before["north"], fit)
     fit.kill()
     between = self._spent()
     self._ended(self._fit("--output_dir=out2", "--epsilon=1", "--resume"))
@@ -262,6 +267,11 @@ class NetworkTest(absltest.TestCase):
     # The file's epsilon is that of all fits.
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
     self.assertRegex(output, "(?m)^error: .* refused hello: less is left of this site's privacy")
+
+  def _wait_until(self, condition, fit):
+    """Waits until something is so, which a fit must not survive."""
+    self.assertTrue(scripts.becomes(lambda: fit.poll() is not None or condition()))
+    self.assertIsNone(fit.poll())
 
   def _spent(self):
     """Returns what is in the sites' ledgers."""
@@ -331,7 +341,7 @@ class NetworkTest(absltest.TestCase):
   def _connected(self, port, fit):
     while fit.poll() is None:
       try:
-        return socket.create_connection(("127.0.0.1", port), timeout=60)
+        return socket.create_connection(("127.0.0.1", port), scripts.TIMEOUT_SECONDS)
       except OSError:
         time.sleep(0.1)
     return self.fail("there was no server")

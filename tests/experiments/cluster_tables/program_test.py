@@ -19,6 +19,7 @@ from fl_clustering import fits
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views
+from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -326,6 +327,8 @@ class RowsTest(_ProgramTest):
   @parameterized.parameters((fits, "fit", 3),
                             (load_model.SavedKMeans, "of_fit", 1), (tidy_report, "write_page", 1))
   def test_a_run_that_was_cut_off_ends_the_same(self, owner, name, num_fits):
+    # By day, in the middle of a cell; `tidy_experiment_test` stops a run between and after them.
+    nightly.skip_by_day(self, owner is not fits)
     flags = (*self.flags, f"--output_dir={self.out}")
     really, calls = getattr(owner, name), []
 

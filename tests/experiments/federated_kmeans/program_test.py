@@ -10,6 +10,7 @@ from experiment_shell import launch
 from experiments.federated_kmeans import __main__ as federated_kmeans
 from experiments.federated_kmeans import data
 from experiments.federated_kmeans import methods
+from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -26,14 +27,27 @@ class ProgramTest(parameterized.TestCase):
     super().setUp()
     self.out = os.path.join(self.create_tempdir().full_path, "out")
 
+  def test_a_run_leaves_its_files(self):
+    self.enter_context(
+        mock.patch.dict(methods.FIGURES, {"sse": {"table iris": ("central", "sums")}})
+    )
+    printed = _run("--figures=sse", "--num_seeds=1", f"--output_dir={self.out}")
+
+    self.assertEndsWith(printed, f"report: {self.out}/report.html\n")
+    results = pd.read_csv(f"{self.out}/results.csv")
+    found = results.pivot(index="method", columns="metric", values="value")
+    self.assertTrue((found["ari"] > 0.3).all())
+    ratio = found.loc["sums", "inertia"] / found.loc["central", "inertia"]
+    self.assertBetween(ratio, 0.99, 1.01)
+
+  @nightly.only  # By day, `tidy_experiment_test` resumes a run.
   def test_a_resumed_run_ends_with_the_same_files(self):
     grid, flags = data.grid_name(0.1, 50, 1.0), ("--figures=rounds,sse", "--num_seeds=1")
     figures = {
         "rounds": {grid: ("central", "sums", "fkm")}, "sse": {"table iris": ("central", "sums")},
     }
     self.enter_context(mock.patch.dict(methods.FIGURES, figures))
-    printed = _run(*flags, f"--output_dir={self.out}")
-    self.assertEndsWith(printed, f"report: {self.out}/report.html\n")
+    _run(*flags, f"--output_dir={self.out}")
     stopped = methods.Method("FKM", "black", mock.Mock(side_effect=KeyboardInterrupt))
     with mock.patch.dict(methods.METHODS, fkm=stopped), self.assertRaises(KeyboardInterrupt):
       _run(*flags, f"--output_dir={self.out}_2")
