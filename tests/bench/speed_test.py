@@ -57,7 +57,7 @@ class SpeedTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`only` must be one of engine"):
       in_process.run_main(speed.main, "--only=peers")
 
-  @nightly.only
+  @nightly.only  # By day, measurements are stand-ins, as above.
   def test_groups_run(self):
     # The others install an environment.
     groups = [group for group in speed._GROUPS if group not in ("jax", "first_run")]

@@ -105,7 +105,7 @@ class EveryEngineTest(parameterized.TestCase):
 
 class OwnTasksTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, `grouping_contract_test` finds planted groups.
   def test_groups_of_clients_are_found(self):
     task, methods = own_tasks.table_task(), ("kmeans", "ifca", "pacfl")
     result = _run(_config(
@@ -183,6 +183,7 @@ class MethodRunsTest(parameterized.TestCase):
 
   @parameterized.parameters("ifca", "cfl")
   def test_methods_do_not_disturb_each_other(self, name):
+    # By day, the one whose number of clusters grows.
     nightly.skip_by_day(self, name == "ifca")
     alone = _run(self._config_of((name,)), self.task)
     np.testing.assert_array_equal(alone.methods[name].vectors, self.result.methods[name].vectors)
@@ -221,7 +222,7 @@ class MethodRunsTest(parameterized.TestCase):
           [num_losses] + [num_bytes + num_losses] * (len(rounds) - 1), name,
       )
 
-  @nightly.only
+  @nightly.only  # By day, `grouping_contract_test` has identical clients.
   def test_clients_with_the_same_data_share_a_cluster(self):
     task = _twins()
     result = _run(
@@ -260,7 +261,7 @@ class PersonalRunsTest(absltest.TestCase):
     np.testing.assert_array_equal(found.new_clients, expected.new_clients, name)
     self.assertEqual(found.cost, expected.cost, name)
 
-  @nightly.only
+  @nightly.only  # By day, a run of all methods is stopped, as above.
   def test_stopped_in_every_control_and_resumed_gives_the_same_bits(self):
     folder = self.create_tempdir().full_path
     for name in _PERSONAL:
@@ -272,7 +273,7 @@ class PersonalRunsTest(absltest.TestCase):
     for name in _PERSONAL:
       self._assert_equal(resumed.methods[name], self.result.methods[name], name)
 
-  @nightly.only
+  @nightly.only  # By day, those of another run leave the controls as they are, as below.
   def test_alone_gives_the_same_bits(self):
     for name in _PERSONAL:
       alone = _run(self._config((name,)), self.task)

@@ -242,7 +242,7 @@ class NetworkTest(absltest.TestCase):
   def test_checks_of_the_carrier(self):
     self._run("tests.sites.carrier_checks")
 
-  @nightly.only
+  @nightly.only  # By day, `site_test` and `at_sites_test` kill them, without a network.
   def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
     *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
@@ -281,7 +281,7 @@ class NetworkTest(absltest.TestCase):
         spent[name] = sum(entry["mu_squared"] for entry in json.load(file)["sessions"])
     return spent
 
-  @nightly.only
+  @nightly.only  # By day, `carrier_checks` look at what a site refuses.
   def test_sites_refuse_a_job_with_code_of_its_own(self):
     *_, fingerprint = self._make_sites("--exact")
     self._join_all(fingerprint)

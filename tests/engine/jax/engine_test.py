@@ -128,6 +128,7 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(False, True)
   def test_train_alone(self, can_write):
+    # By day, in place, as runs do it.
     nightly.skip_by_day(self, not can_write)
     task = _task()
     vectors = _vectors(task, 5) if can_write else np.broadcast_to(_vectors(task, 1)[0], (5, 7850))
@@ -434,7 +435,7 @@ class SeveralDevicesTest(absltest.TestCase):
       np.testing.assert_allclose(one, other, atol=1e-6)
 
   def _others(self, engine, vectors):
-    """Returns what else an engine computes.  By day, the two that share out clients and models."""
+    """Returns what else an engine computes, by night."""
     each, _ = engine.train_each(vectors, letters.clients("ea"), _ROUND)
     own, _, _ = engine.train_own(
         _repeated(vectors[0], _EVERYONE).copy(), _EVERYONE, _ROUND, vectors[1],

@@ -108,7 +108,7 @@ class SummaryTest(absltest.TestCase):
     frames = _frames(("real",), 1)
     self.assertEqual({name for name in names if len(frames[name])}, drawn["real"])
 
-  @nightly.only
+  @nightly.only  # By day, `program_test` draws one.
   def test_report_has_all_figures(self):
     names = {figure.name for figure in papers.EXPERIMENT.figures}
     run = sample_papers.write(self.create_tempdir().full_path)
@@ -192,7 +192,7 @@ class FederatedTest(absltest.TestCase):
 
 class PrintedFkmTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, nothing else: only a figure of the paper has it.
   def test_finds_the_clusters_and_leaves_out_means_of_single_points(self):
     # The second client's points are alone in their clusters.
     clients = [np.repeat([[0.0, 0.0], [4.0, 4.0]], 5, axis=0), np.array([[90.0, 0], [0, 90]])]

@@ -264,7 +264,7 @@ class ReportTest(parameterized.TestCase):
               str, range(10)))),
       }),
   )
-  @nightly.only
+  @nightly.only  # By day, `test_the_page_and_what_is_printed` draws another.
   def test_the_report(self, changes):
     page, text, run = self._report(**changes)
 
