@@ -13,6 +13,7 @@ from dp_clustering import privacy_calculator
 from dp_clustering import private_centers
 from dp_clustering import private_kmeans
 from dp_clustering import refine
+from tests import nightly
 
 
 def _fit(method, points, k, epsilon, radius=1.0):
@@ -122,7 +123,7 @@ class PrivateKMeansTest(absltest.TestCase):
   def test_whole_fits_vary_by_the_noise_that_they_state(self):
     points, centers, noise_sd = self._blobs(), [], []
     means = points.reshape(3, -1, 2).mean(axis=1)
-    for seed in range(60):
+    for seed in range(nightly.either(30, 60)):
       model = private_kmeans.PrivateKMeans(3, 1.0, 1e-6, 1.0, random_state=seed)
       nearest = model.set_params(compute_labels=False).fit(points).predict(means)
       centers.append(model.cluster_centers_[nearest])

@@ -41,6 +41,7 @@ from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
+from tests import nightly
 from tests.runtime import scripts
 from tests.sites import sample_sites
 
@@ -359,7 +360,8 @@ class StoppingTest(absltest.TestCase):
 
   def test_a_site_that_is_stopped_leaves_no_process_that_answers(self):
     running = {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+    # By day, `launch_test` interrupts a program.
+    for number in nightly.either((), (signal.SIGINT,)) + (signal.SIGTERM, signal.SIGKILL):
       folder = tempfile.mkdtemp()
       site = self.enterContext(subprocess.Popen(
           [sys.executable, "-m", "tests.sites.stopped_site", "site", folder],

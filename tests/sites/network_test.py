@@ -69,7 +69,7 @@ class NetworkTest(absltest.TestCase):
     self.folder = self.create_tempdir().full_path
     self._environment = {
         "PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.folder,
-        "PYTHONPATH": child_process.PROJECT_FOLDER,
+        "PYTHONPATH": child_process.PROJECT_FOLDER, "NIGHTLY": nightly.either("", "1"),
     }
 
   def _start(self, module, *arguments):
