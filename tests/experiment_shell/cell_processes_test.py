@@ -129,7 +129,8 @@ class ClusterTest(parameterized.TestCase):
         measured(client, ["not_there"])
     with self._cluster(1, num_workers=0) as address:
       client = self.enter_context(distributed.Client(address))
-    client._timeout = 1  # By which it tries again.  pylint: disable=protected-access
+      # In which it connects again, but not the first time.
+      client._timeout = 1  # pylint: disable=protected-access
     for _ in range(2):  # At first it tries again, then it gives up.
       with self.assertRaisesRegex(ConnectionError, "scheduler"):
         measured(client)
