@@ -269,7 +269,7 @@ class NetworkTest(absltest.TestCase):
     self.assertRegex(output, "(?m)^error: .* refused hello: less is left of this site's privacy")
 
   def _wait_until(self, condition, fit):
-    """Waits until something is so, which a fit must not survive."""
+    """Waits until something is so while a fit goes on."""
     self.assertTrue(scripts.becomes(lambda: fit.poll() is not None or condition()))
     self.assertIsNone(fit.poll())
 
