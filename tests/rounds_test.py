@@ -9,9 +9,12 @@ from unittest import mock
 import warnings
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
+from fl_clustering.engine import device_memory
+from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
@@ -19,6 +22,7 @@ from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds as rounds_lib
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from tests import letters
 from tests import run_recorder
@@ -290,6 +294,33 @@ class RoundsTest(absltest.TestCase):
       )
       with self.assertRaisesRegex(ValueError, f"^`{name}`"):
         _run(run_recorder.Recorder(), method_=method.Method(None, next_state, None))
+
+
+class FailuresTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
+       "the loss is nan."),
+      (MemoryError(), MemoryError, "MemoryError"),
+      (RuntimeError("RESOURCE_EXHAUSTED: Out of memory."), device_memory.DeviceFull,
+       "the memory of the device is full"),
+  )
+  def test_a_method_that_fails_ends_the_run_unless_that_is_tolerated(self, error, kind, text):
+    config = config_lib.ThreePhaseConfig(num_clients=3, pretrain_rounds=4, cluster_rounds=3)
+    numbers = participation.numbers_of(config, from_start=False)
+    failing = _start(method.Method(None, mock.Mock(side_effect=error), None))
+
+    def trained(tolerated):
+      stage_runner = stages.StageRunner(None, [run_recorder.Recorder()])
+      run = run_lib.Run(config, None, "nowhere", _Engine(), stage_runner, tolerated)
+      run.train(failing, numbers, None)
+      return run
+
+    with self.assertRaises(kind):
+      trained(())
+    run = trained((kind,))
+    self.assertEqual(run.failures, {"scripted": text})
+    self.assertEmpty(run.results)
 
 
 class StartTest(absltest.TestCase):

@@ -6,7 +6,6 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
-from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
@@ -273,32 +272,23 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(result.num_clusters_choice, chosen)
     self.assertLen(result.methods["kmeans"].assignment.clusters, chosen.num_clusters)
 
-  @parameterized.parameters(
-      (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
-       "the loss is nan."),
-      (MemoryError(), MemoryError, "MemoryError"),
-      (RuntimeError("RESOURCE_EXHAUSTED: Out of memory."), device_memory.DeviceFull,
-       "the memory of the device is full"),
-  )
-  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(
-      self, error, kind, text
-  ):
+  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self):
     config = _config(methods=("hierarchical", "kmeans"), num_clusters=2, controls=("fedavg",))
 
     def diverge(*unused_arguments):
-      raise error
+      raise divergence.TrainingDiverged("the loss is nan.")
 
     def diverging(settings, engine):
       return methods_registry.METHODS["kmeans"].build(settings, engine)._replace(next=diverge)
 
     entry = methods_registry.METHODS["hierarchical"]._replace(build=diverging)
     with mock.patch.dict(methods_registry.METHODS, {"hierarchical": entry}):
-      with self.assertRaises(kind):
-        _run(config)
       with tempfile.TemporaryDirectory() as folder:
-        result = run_lib.run(config, _task, folder, tolerated=(kind,))
+        result = run_lib.run(
+            config, _task, folder, tolerated=(divergence.TrainingDiverged,)
+        )
 
-    self.assertEqual(result.failures, {"hierarchical": text})
+    self.assertEqual(result.failures, {"hierarchical": "the loss is nan."})
     self.assertEqual(list(result.methods), ["kmeans", "fedavg"])
     kmeans = _recorded_run({"num_clusters": 2})[0].methods["kmeans"]
     np.testing.assert_array_equal(result.methods["kmeans"].vectors, kmeans.vectors)

@@ -89,6 +89,8 @@ class EveryEngineTest(parameterized.TestCase):
 
   @parameterized.parameters(*engines.ENGINES)
   def test_runs_every_method_and_control(self, engine):
+    # By day, `MethodRunsTest` and `PersonalRunsTest` run those of TFF.
+    nightly.skip_by_day(self, engine == engines.TFF)
     table = own_tasks.table_task("mlp", hidden_units="7,5")
     task = held_out.HeldOut(num_new_clients=1).of_task(table, 1)
     result = _run(_config(
@@ -103,7 +105,7 @@ class EveryEngineTest(parameterized.TestCase):
 
 class OwnTasksTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, `grouping_contract_test` finds planted groups.
   def test_groups_of_clients_are_found(self):
     task, methods = own_tasks.table_task(), ("kmeans", "ifca", "pacfl")
     result = _run(_config(
@@ -218,7 +220,7 @@ class MethodRunsTest(parameterized.TestCase):
           [num_losses] + [num_bytes + num_losses] * (len(rounds) - 1), name,
       )
 
-  @nightly.only
+  @nightly.only  # By day, `grouping_contract_test` has identical clients.
   def test_clients_with_the_same_data_share_a_cluster(self):
     task = _twins()
     result = _run(

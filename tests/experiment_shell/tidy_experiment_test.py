@@ -13,6 +13,7 @@ from unittest import mock
 from absl.testing import parameterized
 import pandas as pd
 
+from experiment_shell import cell_processes
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
@@ -220,7 +221,11 @@ class TidyExperimentTest(parameterized.TestCase):
   def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
     _FAULTS["<a> 2"] = "kill"
 
-    self.assertLen(self._run(jobs=2), 5 * 4)
+    def load(*arguments, **options):
+      inputs = _load(*arguments, **options)
+      return dataclasses.replace(inputs, processes=cell_processes.Processes())
+
+    self.assertLen(self._measured(changes={"load": load}), 5 * 4)
 
     (failure,) = run_folder.rows(self.run_, "failures.csv")
     self.assertEqual((failure["method"], failure["seed"]), ("<a>", "2"))
@@ -241,6 +246,7 @@ class TidyExperimentTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 2)
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self, jobs):
+    # By day, `cell_processes_test` measures in other processes.
     nightly.skip_by_day(self, jobs > 1)
     _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
     with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):

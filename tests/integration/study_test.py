@@ -19,6 +19,7 @@ from experiments.study import __main__ as study
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
+from tests.runtime import scripts
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv", "problems.csv", "summary.json", "tables/cells.csv")
@@ -125,7 +126,7 @@ class StudyTest(parameterized.TestCase):
       started = psutil.Process(process.pid).children(recursive=True)
       os.kill(process.pid, signal_num)
       _, stderr = process.communicate()
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, scripts.TIMEOUT_SECONDS)
     self.assertEmpty(alive)
     self.assertNotIn("report.html", os.listdir(folder))
     return process.returncode, stderr

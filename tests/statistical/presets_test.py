@@ -27,7 +27,7 @@ from tests import nightly
 _LEAST = 0.95
 
 
-@nightly.only
+@nightly.only  # By day, `grouping_contract_test` finds planted groups.
 def setUpModule():
   unittest.addModuleCleanup(runtime.LocalRuntime().close)
 

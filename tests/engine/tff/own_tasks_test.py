@@ -67,6 +67,7 @@ class OwnTasksTest(parameterized.TestCase):
 
   @parameterized.parameters(*own_tasks.TASKS)
   def test_confusions_and_losses_are_the_models(self, name):
+    # By day, one of each kind: of layers, and of Keras.
     nightly.skip_by_day(self, name in ("table_mlp", "tokens_keras"))
     task = own_tasks.TASKS[name]()
     engine, vectors = self._engine(task), small_engine.vectors(task, 2)

@@ -141,7 +141,7 @@ class TutorialTest(absltest.TestCase):
       accuracies.append(sum(num_right) / (_NUM_EPOCHS * sum(sizes)))
     return accuracies
 
-  @nightly.only
+  @nightly.only  # By day, `own_tasks_test` compares a round with NumPy's.
   def test_equals_plain_numpy_and_the_tutorials_program(self):
     task = _digits_task()
     ours = self._accuracies(task)

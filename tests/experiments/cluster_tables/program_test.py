@@ -19,6 +19,7 @@ from fl_clustering import fits
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views
+from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -245,7 +246,8 @@ class RowsTest(_ProgramTest):
       values, noise_sd = (
           _numbers(rows, f"{prefix}{name}")[:, 0] for prefix in ("", "noise_sd of ")
       )
-      # As far from a group's mean as noise and cut residuals allow.
+      # As far from a group's mean as cut residuals allow: the noise is secure, of a deviation of
+      # .0004, and adds .08 less than once in 10^14 runs.
       for group in _GROUPS[:, ("age", "income").index(name)]:
         self.assertLess(abs(values - group).min(), 0.1 * unit)
       self.assertBetween(noise_sd.min() / unit, 1e-4, 0.02)
@@ -324,6 +326,8 @@ class RowsTest(_ProgramTest):
   @parameterized.parameters((fits, "fit", 3),
                             (load_model.SavedKMeans, "of_fit", 1), (tidy_report, "write_page", 1))
   def test_a_run_that_was_cut_off_ends_the_same(self, owner, name, num_fits):
+    # By day, in the middle of a cell; `tidy_experiment_test` stops a run between and after them.
+    nightly.skip_by_day(self, owner is not fits)
     flags = (*self.flags, f"--output_dir={self.out}")
     really, calls = getattr(owner, name), []
 

@@ -52,7 +52,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(found, again)
     self.assertNotEqual(found, other)
 
-  @nightly.only
+  @nightly.only  # By day, the data beside it follow the seed.
   def test_the_network_of_the_embeddings_learns_and_only_the_seed_changes_it(self):
     first, again, other = (self._load("digits_embeddings", seed) for seed in (0, 0, 1))
 

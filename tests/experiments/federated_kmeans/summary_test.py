@@ -172,7 +172,7 @@ class FederatedTest(absltest.TestCase):
 
 class PrintedFkmTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, nothing else: only a figure of the paper has it.
   def test_finds_the_clusters_and_leaves_out_means_of_single_points(self):
     # The second client's points are alone in their clusters.
     clients = [np.repeat([[0.0, 0.0], [4.0, 4.0]], 5, axis=0), np.array([[90.0, 0], [0, 90]])]

@@ -1,10 +1,14 @@
 import contextlib
+import importlib.util
 import os
+import types
 from unittest import mock
 
+from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from experiment_shell import cell_processes
 from experiment_shell import tidy_experiment
 from experiments.study import cells
 from fl_clustering import runtime
@@ -138,6 +142,33 @@ class CellsTest(parameterized.TestCase):
 
     self.assertNotEmpty(self._measure(run)["results"])
     self.assertEmpty(self._checkpoints())
+
+  @absltest.skipUnless(importlib.util.find_spec("distributed"), "Dask is an extra")
+  def test_a_cluster_measures_the_same(self):
+    import distributed
+
+    self.load_task.return_value = types.SimpleNamespace(
+        fingerprint=lambda: "of digits", row_digests={}, source="digits", num_classes=2,
+        clients="ab", new_clients="", model=types.SimpleNamespace(name="mlp"), num_parameters=1,
+    )
+    self.config = sample_study.config(("iid", "rotated"), num_seeds=1, seed=1)
+    expected = [dict(row) for row in self._measure()["results"]]
+    self.enter_context(mock.patch.dict(os.environ))  # The worker is in this process.
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://",
+            dashboard_address=None,
+        ) as cluster,
+        cell_processes.connected(cluster.scheduler_address) as client,
+        mock.patch.object(run_lib, "run", _run),
+    ):
+      found = tidy_experiment.run(
+          cells.EXPERIMENT, self.config, os.path.join(self.folder, "out"), data_dir=None,
+          num_cores=1, client=client,
+      )
+    for setting in ("iid", "rotated"):
+      own = found[found["setting"] == setting][list(expected[0])]
+      self.assertEqual(own.to_dict("records"), expected)
 
   @parameterized.parameters(
       divergence.TrainingDiverged("nan"), MemoryError("of 3 GB"), runtime.WorkerLost("gone"),
