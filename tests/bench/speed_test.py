@@ -57,7 +57,7 @@ class SpeedTest(absltest.TestCase):
     with self.assertRaisesRegex(launch.InputError, "`only` must be one of engine"):
       in_process.run_main(speed.main, "--only=peers")
 
-  @nightly.only
+  @nightly.only  # By day, measurements are stand-ins, as above.
   def test_the_engine_is_timed(self):  # The other groups install an environment.
     printed = in_process.run_main(
         speed.main, "--only=engine", "--model=cnn_small", "--launches=1", "--repetitions=1",

@@ -89,7 +89,7 @@ class EveryEngineTest(parameterized.TestCase):
 
   @parameterized.parameters(*engines.ENGINES)
   def test_runs_every_method_and_control(self, engine):
-    # By day, `MethodRunsTest` and `PersonalRunsTest` run those of TFF.
+    # By day, `MethodRunsTest` runs those of TFF.
     nightly.skip_by_day(self, engine == engines.TFF)
     table = own_tasks.table_task("mlp", hidden_units="7,5")
     task = held_out.HeldOut(num_new_clients=1).of_task(table, 1)

@@ -10,7 +10,6 @@ from experiment_shell import launch
 from experiments.federated_kmeans import __main__ as federated_kmeans
 from experiments.federated_kmeans import data
 from experiments.federated_kmeans import methods
-from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
