@@ -20,13 +20,18 @@ _MORE = {
 }
 
 
-def config(settings=("iid", "rotated"), num_seeds=4, num_folds=None, methods=METHODS, **values):
+def config(
+    settings=("iid", "rotated"), num_seeds=4, num_folds=None, methods=METHODS, learning_rates=None,
+    tune=None, tuning_seeds=None, **values,
+):
   """Returns a `StudyConfig` of a small study."""
   run = run_config.ThreePhaseConfig(**{
       "dataset": "digits", "num_clients": 8, "pretrain_rounds": 2, "cluster_rounds": 2,
       "methods": methods, "control_repeats": 0, "num_clusters": 2 if methods else None, **values,
   })
-  return config_lib.StudyConfig(run, settings, num_seeds, num_folds)
+  return config_lib.StudyConfig(
+      run, settings, num_seeds, num_folds, learning_rates, tune, tuning_seeds
+  )
 
 
 def _usual(setting, seed, fold):
