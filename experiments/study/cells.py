@@ -300,9 +300,12 @@ def _measure(
 
 def _finish(run: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   """Writes which candidates are taken, once the tuning seeds are measured."""
-  config = run.config.to_json()
-  if run.config.tuned is not None:
-    chosen = tuning.choose(tidy[tuning.TUNING], config, summary.methods(config))
+  config = run.config
+  if config.tuned is not None:
+    chosen = tuning.choose(
+        tidy[tuning.TUNING], config.tuned, config.settings, summary.methods(config.to_json()),
+        config.tuning_seeds * (config.num_folds or 1),
+    )
     path = os.path.join(run.folder, tidy_tables.file_name(tuning.CHOSEN))
     atomic_file.write_text(path, chosen.to_csv(index=False))
 

@@ -107,6 +107,7 @@ def _draw_candidates(frame: pd.DataFrame, axes: Axes) -> None:
     axes.add_patch(patches.Rectangle(
         (column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=1.6, edgecolor="#1c1e21"
     ))
+  axes.set_xlabel(frame["option"].iloc[0])
   axes.tick_params(length=0)
   axes.spines[["left", "bottom"]].set_visible(False)
   place = axes.get_subplotspec()
@@ -116,16 +117,6 @@ def _draw_candidates(frame: pd.DataFrame, axes: Axes) -> None:
 
 _DATA = "clients: {num_clients}, seeds: {num_seeds}"
 FIGURES = (
-    tidy_experiment.Figure(
-        "candidates",
-        "Accuracy on validation rows by candidate, percent; clients: {num_clients}, tuning seeds: "
-        "{tuning_seeds}",
-        "Look for frames: the candidate that the method has in this setting. The darker a field, the "
-        "less accurate is the method than with its best candidate. A frame in the first or last "
-        "column: a candidate beyond may be better.",
-        _draw_candidates, panels="setting",
-        height=lambda frame: 0.6 + 0.19 * frame["method"].nunique(),
-    ),
     *(
         tidy_experiment.Figure(
             name, f"Gain over {reference}, percentage points; {_DATA}",
@@ -152,5 +143,15 @@ FIGURES = (
         "1 start where its cost ends, or later by what their grouping cost. Lines have different "
         "widths, so that equal ones show. Means over the repetitions; FedAvg matched is left out.",
         three_phase_figures.draw_accuracy_by_cost, panels="panel", height=1.8,
+    ),
+    tidy_experiment.Figure(
+        "candidates",
+        "Accuracy on validation rows by candidate, percent; clients: {num_clients}, tuning seeds: "
+        "{tuning_seeds}",
+        "Look for frames: the candidate that the method has in this setting. The darker a field, the "
+        "less accurate is the method than with its best candidate. A frame in the first or last "
+        "column: a candidate beyond may be better.",
+        _draw_candidates, panels="setting",
+        height=lambda frame: 0.6 + 0.19 * frame["method"].nunique(),
     ),
 )

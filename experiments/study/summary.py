@@ -251,7 +251,9 @@ def summarise(
           for name in config["settings"]
       ]),
       "accuracy_by_cost": _accuracy_by_cost(tidy[ROUNDS], config),
-      "cells": tuning.with_candidates(found, tidy, config).convert_dtypes(),
+      "cells": (
+          tuning.with_candidates(found, tidy[tuning.CHOSEN]) if tuning.CHOSEN in tidy else found
+      ).convert_dtypes(),
   }
 
 

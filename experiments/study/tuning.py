@@ -5,7 +5,7 @@ setting, a method gets the candidate with the highest mean accuracy on validatio
 the first.  A candidate with which it failed in any of these runs, as where it diverged, is not taken.
 """
 
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Iterable, Iterator, Sequence
 
 import pandas as pd
 
@@ -21,23 +21,17 @@ _COSTS = (NUM_ROUNDS, "steps", "bytes")
 METRICS = (_VALIDATION, _TEST, *_COSTS)
 # Those of the second.
 COLUMNS = {
-    "setting": str, "method": str, CANDIDATE: str, "mean": float, "se": float, "runs": int,
+    "setting": str, "method": str, "option": str, CANDIDATE: str, "mean": float, "se": float, "runs": int,
     FAILED: int, **dict.fromkeys(_COSTS, float), "chosen": int, "end": str,
 }
 _KEYS = ["setting", "method", CANDIDATE]
 LOWEST, HIGHEST = "lowest", "highest"
 
 
-def candidates(config: Mapping[str, Any]) -> list[str]:
-  """Returns the candidates, as files call them; none where nothing is tuned."""
-  tuned = config_lib.tuned(config["learning_rates"], config["tune"])
-  return [] if tuned is None else [*tuned.texts()]
-
-
-def _ends(config: Mapping[str, Any]) -> dict[str, str]:
+def _ends(candidates: Iterable[str]) -> dict[str, str]:
   """Returns the candidates at the ends of their range; none where they are no numbers."""
   try:
-    by_size = sorted(candidates(config), key=float)
+    by_size = sorted(candidates, key=float)
   except ValueError:
     return {}
   return {by_size[0]: LOWEST, by_size[-1]: HIGHEST}
@@ -49,7 +43,8 @@ def _by_run(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def choose(
-    rows: pd.DataFrame, config: Mapping[str, Any], methods: Sequence[str]
+    rows: pd.DataFrame, tuned: config_lib.Tuned, settings: Sequence[str], methods: Sequence[str],
+    runs: int,
 ) -> pd.DataFrame:
   """Returns every candidate of every method and setting, with `COLUMNS`.
 
@@ -59,23 +54,22 @@ def choose(
   Args:
     rows: The table of the tuning runs.
     methods: In their order; those without rows are left out.
+    runs: How many of them every candidate has in a setting.
   """
-  runs = config["tuning_seeds"] * (config["num_folds"] or 1)
   of_runs = _by_run(rows)
   groups = of_runs.groupby(_KEYS)
   found = groups[_VALIDATION].agg(mean="mean", se="sem", well="count")
   found = found.join(groups[[*_COSTS]].sum()).reindex(pd.MultiIndex.from_product([
-      config["settings"], [name for name in methods if name in set(of_runs["method"])],
-      candidates(config),
+      settings, [name for name in methods if name in set(of_runs["method"])], tuned.texts()
   ], names=_KEYS)).reset_index().fillna(dict.fromkeys(_COSTS, 0))
   failed = runs - found["well"].fillna(0).astype(int)  # A run that diverged in phase 1 has no row.
   allowed = found["mean"].where(failed == 0)
   is_best = allowed == allowed.groupby([found["setting"], found["method"]]).transform("max")
   chosen = found.index.isin(found[is_best].drop_duplicates(_KEYS[:2]).index)
-  ends = found[CANDIDATE].map(_ends(config)).where(chosen)
-  return found.assign(**{"runs": runs, FAILED: failed, "chosen": chosen.astype(int), "end": ends})[
-      [*COLUMNS]
-  ]
+  return found.assign(**{
+      "option": tuned.name, "runs": runs, FAILED: failed, "chosen": chosen.astype(int),
+      "end": found[CANDIDATE].map(_ends(tuned.texts())).where(chosen),
+  })[[*COLUMNS]]
 
 
 def takers(chosen: pd.DataFrame, setting: str) -> dict[str, tuple[str, ...]]:
@@ -105,12 +99,8 @@ def on_test(rows: pd.DataFrame, chosen: pd.DataFrame) -> Iterator[dict[str, Any]
     }
 
 
-def with_candidates(
-    cells: pd.DataFrame, tidy: Mapping[str, pd.DataFrame], config: Mapping[str, Any]
-) -> pd.DataFrame:
-  """Returns rows of settings and methods with what each has of the option that is tuned, if any."""
-  tuned = config_lib.tuned(config["learning_rates"], config["tune"])
-  if tuned is None:
-    return cells
-  taken = tidy[CHOSEN][tidy[CHOSEN]["chosen"] == 1][_KEYS]
-  return cells.merge(taken.rename(columns={CANDIDATE: tuned.name}), "left", on=_KEYS[:2])
+def with_candidates(found: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+  """Returns rows of settings and methods with what each has of the option that was tuned."""
+  taken = chosen[chosen["chosen"] == 1]
+  names = {CANDIDATE: option for option in taken["option"].unique()}
+  return found.merge(taken[_KEYS].rename(columns=names), "left", on=_KEYS[:2])

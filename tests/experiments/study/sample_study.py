@@ -6,6 +6,7 @@ import pandas as pd
 from experiments.study import cells as cells_lib
 from experiments.study import config as config_lib
 from experiments.study import summary
+from experiments.study import tuning
 from fl_clustering.three_phase import config as run_config
 
 METHODS = ("kmeans", "ifca")
@@ -79,6 +80,27 @@ def tables(study, scores_of=_usual):
   return {
       "results": found, summary.ROUNDS: rounds,
       summary.PROBLEMS: pd.DataFrame([dict(zip(_KEYS, ("iid", 1, 0, "cfl"))) | problem]),
+      **(_of_tuning(study, found) if study.tuned else {}),
+  }
+
+
+def _of_tuning(study, found):
+  """Returns the tables of a tuned study whose last candidate always failed."""
+  *candidates, last = study.tuned.texts()
+  runs = found[found["metric"].isin(["accuracy", "steps", "bytes"])]
+  runs = runs[(runs["method"] != "pretrain") & (runs["seed"] < study.tuning_seeds)]
+  own = runs[runs["metric"] == "accuracy"]
+  of_runs = pd.concat([
+      *(one.assign(candidate=name) for name in candidates for one in (
+          runs, own.assign(metric="validation_accuracy"), own.assign(metric="rounds", value=4)
+      )),
+      own.assign(candidate=last, metric="failed", value=1),
+  ])
+  return {
+      tuning.TUNING: of_runs,
+      tuning.CHOSEN: tuning.choose(
+          of_runs, study.tuned, study.settings, summary.methods(study.to_json()), study.tuning_seeds
+      ),
   }
 
 

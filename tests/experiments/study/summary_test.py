@@ -176,6 +176,24 @@ class SummaryTest(parameterized.TestCase):
     )
 
 
+  def test_what_was_chosen_is_shown_with_the_ends_of_the_range(self):
+    study = sample_study.config(learning_rates=(0.05, 0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)
+
+    shown = frames["chosen_by_setting"].set_index("method")
+    # All candidates but the last one, which failed, are equal.
+    self.assertEqual(shown.loc["K-means"].tolist(), ["0.05<", "0.05<"])
+    self.assertEqual(frames["choice_on_test"]["lost"].tolist(), [0, 0])
+    self.assertEqual(set(frames["cells"]["learning_rate"].dropna()), {"0.05"})
+
+  def test_methods_that_failed_with_a_tuning_seed_are_told_apart(self):
+    study = sample_study.config(num_seeds=1, learning_rates=(0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)  # It is seed 1 with which a method failed.
+
+    self.assertEmpty(frames["problems"])
+    self.assertLen(frames["problems_in_tuning"], 1)
+
+
 class ReportTest(parameterized.TestCase):
 
   def test_fields_have_the_colors_of_their_gains(self):
@@ -189,6 +207,7 @@ class ReportTest(parameterized.TestCase):
 
   @parameterized.parameters(
       {}, {"num_seeds": 1, "num_folds": 3, "settings": ("iid",)},
+      {"learning_rates": (0.1, 0.2), "tuning_seeds": 2},
   )
   def test_draws_everything(self, **changes):
     study = sample_study.config(**changes)
@@ -201,7 +220,10 @@ class ReportTest(parameterized.TestCase):
     with open(finished.join("report.html"), encoding="utf-8") as file:
       page = file.read()
     self.assertIn("the loss is &lt;nan&gt;", page)
-    self.assertEqual(page.count("<figure>"), len(figures.FIGURES))
+    names = [one.name for one in figures.FIGURES if study.tuned or one.name != "candidates"]
+    self.assertEqual(page.count("<figure>"), len(names))
     self.assertCountEqual(
-        os.listdir(finished.join("figures")), [f"{one.name}.png" for one in figures.FIGURES]
+        os.listdir(finished.join("figures")), [f"{name}.png" for name in names]
     )
+    cells = pd.read_csv(finished.join("tables/cells.csv"))
+    self.assertEqual("learning_rate" in cells, study.tuned is not None)

@@ -46,8 +46,10 @@ def _rows(validation=_VALIDATION, test=_TEST):
 
 
 def _chosen(rows, study=None):
-  config = (study or _study()).to_json()
-  return tuning.choose(rows, config, summary.methods(config))
+  study = study or _study()
+  return tuning.choose(
+      rows, study.tuned, study.settings, summary.methods(study.to_json()), runs=2
+  )
 
 
 class ChooseTest(parameterized.TestCase):
