@@ -118,8 +118,8 @@ class CellsTest(parameterized.TestCase):
     )
 
   def test_checkpoints_stay_until_a_cell_is_measured(self):
-    def stopped(*arguments):
-      _run(*arguments)
+    def stopped(*arguments, **options):
+      _run(*arguments, **options)
       raise KeyboardInterrupt
 
     with self.assertRaises(KeyboardInterrupt):
@@ -133,10 +133,10 @@ class CellsTest(parameterized.TestCase):
     path = os.path.join(self.folder, "checkpoints", "iid-seed1-fold0", "damaged")
     os.makedirs(path)
 
-    def run(*arguments):
+    def run(*arguments, **options):
       if os.path.exists(path):
         raise checkpoint.DamagedCheckpoint("it is damaged")
-      return _run(*arguments)
+      return _run(*arguments, **options)
 
     self.assertNotEmpty(self._measure(run)["results"])
     self.assertEmpty(self._checkpoints())
