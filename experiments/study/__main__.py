@@ -56,7 +56,7 @@ def config() -> config_lib.StudyConfig:
   own = option_flags.given(config_lib.StudyConfig)
   with column_flags.naming_draft(flags.FLAGS.data_dir):
     of_runs = data.with_engine(three_phase_flags.settings())
-    tuned = config_lib.tuned(own.get("learning_rates"), own.get("tune"))
+    tuned = config_lib.tuned_option(own.get("learning_rates"), own.get("tune"))
     if tuned is not None:
       option_flags.check_left_out([tuned.name], "where it is tuned")
       of_runs[tuned.name] = tuned.candidates[0]  # It decides what other options it needs.

@@ -288,11 +288,12 @@ def _measure(
         found[tidy_experiment.RESULTS] += _results(config, part, result)
         found[summary.ROUNDS] += _rounds(part, result, rounds)
     for name, why in failures.items():
-      if part.has(name):  # FedAvg may be there for its matched control alone.
-        of_method = {"method": name, "metric": tuning.FAILED, "value": 1}
-        found[summary.PROBLEMS].append({**of_method, "problem": _problem(config, part, why)})
-        if is_tuning:
-          found[tuning.TUNING].append({**of_method, tuning.CANDIDATE: part.candidate})
+      # FedAvg may be there for its matched control alone, which then can't go on from it.
+      method = name if part.has(name) else method_registry.FEDAVG_MATCHED
+      failed = {"method": method, "metric": tuning.FAILED, "value": 1}
+      found[summary.PROBLEMS].append({**failed, "problem": _problem(config, part, why)})
+      if is_tuning:
+        found[tuning.TUNING].append({**failed, tuning.CANDIDATE: part.candidate})
   if os.path.exists(folder):  # Where no method has a candidate, there is no run.
     shutil.rmtree(folder)
   return found
@@ -304,7 +305,7 @@ def _finish(run: tidy_experiment.Run, tidy: Mapping[str, Any]) -> None:
   if config.tuned is not None:
     chosen = tuning.choose(
         tidy[tuning.TUNING], config.tuned, config.settings, summary.methods(config.to_json()),
-        config.tuning_seeds * (config.num_folds or 1),
+        len(config.seeds_to_tune) * (config.num_folds or 1),
     )
     path = os.path.join(run.folder, tidy_tables.file_name(tuning.CHOSEN))
     atomic_file.write_text(path, chosen.to_csv(index=False))

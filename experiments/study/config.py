@@ -90,7 +90,7 @@ class Tuned:
     return {f"{value}": value for value in self.candidates}
 
 
-def tuned(learning_rates: Sequence[float] | None, tune: str | None) -> Tuned | None:
+def tuned_option(learning_rates: Sequence[float] | None, tune: str | None) -> Tuned | None:
   """Returns what is tuned, given two options of a study; None where neither is given.
 
   Raises:
@@ -194,7 +194,7 @@ class StudyConfig(options.Settings):
   @functools.cached_property
   def tuned(self) -> Tuned | None:
     """What is tuned; None in a study without candidates."""
-    return tuned(self.learning_rates, self.tune)
+    return tuned_option(self.learning_rates, self.tune)
 
   @property
   def trained(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Every candidate of the option that is tuned is a run of all methods with every tuning seed.  In each
 setting, a method gets the candidate with the highest mean accuracy on validation rows; of several,
-the first.  A candidate with which it failed in any of these runs, as where it diverged, is not taken.
+the first.  One with which it failed in any of these runs, as where it diverged, is not taken.
 """
 
 from typing import Any, Iterable, Iterator, Sequence
@@ -21,8 +21,8 @@ _COSTS = (NUM_ROUNDS, "steps", "bytes")
 METRICS = (_VALIDATION, _TEST, *_COSTS)
 # Those of the second.
 COLUMNS = {
-    "setting": str, "method": str, "option": str, CANDIDATE: str, "mean": float, "se": float, "runs": int,
-    FAILED: int, **dict.fromkeys(_COSTS, float), "chosen": int, "end": str,
+    "setting": str, "method": str, "option": str, CANDIDATE: str, "mean": float, "se": float,
+    "runs": int, FAILED: int, **dict.fromkeys(_COSTS, float), "chosen": int, "end": str,
 }
 _KEYS = ["setting", "method", CANDIDATE]
 LOWEST, HIGHEST = "lowest", "highest"

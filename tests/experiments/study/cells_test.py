@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import os
 from unittest import mock
 
@@ -174,7 +175,8 @@ class TunedCellsTest(parameterized.TestCase):
       _tell_rounds(observers[0], "fedavg_matched", 4)
     methods = {name: _method(max(16, least_steps)) for name in names - {"ifca"}}
     return result_lib.ThreePhaseResult(
-        _pretrained(), np.arange(2), None, methods, {}, None, None, {"ifca": "nan"}
+        _pretrained(), np.arange(2), None, methods, {}, None, None,
+        {"ifca": "nan"} if "ifca" in names else {},
     )
 
   def _measure(self, seed, run=None):
@@ -250,6 +252,19 @@ class TunedCellsTest(parameterized.TestCase):
     failed = [row for row in found["problems"] if "0.2" in row["problem"]]
     self.assertLen(failed, num_failed)
     self.assertNotEmpty(found["results" if seed == 1 else "tuning"])
+
+  def test_where_fedavg_fails_what_goes_on_from_it_does(self):
+    self._choose(kmeans="0.1", fedavg="0.2", fedavg_matched="0.1")
+
+    def run(config, *arguments, **options):
+      result = self._trained(config, *arguments, **options)
+      return dataclasses.replace(result, failures={"fedavg": "nan"})
+
+    found = self._measure(1, run)
+
+    self.assertEqual(
+        [row["method"] for row in found["problems"]], ["fedavg", "fedavg_matched"]
+    )
 
   def test_a_setting_without_any_candidate_has_no_run(self):
     self._choose()

@@ -82,7 +82,7 @@ class ChooseTest(parameterized.TestCase):
 
   def test_test_rows_play_no_part(self):
     turned = {
-        method: {candidate: [one and 1 - one for one in values] for candidate, values in own.items()}
+        method: {name: [one and 1 - one for one in values] for name, values in own.items()}
         for method, own in _TEST.items()
     }
     pd.testing.assert_frame_equal(_chosen(_rows(test=turned)), _chosen(_rows()))
