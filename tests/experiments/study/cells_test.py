@@ -231,7 +231,8 @@ class TunedCellsTest(parameterized.TestCase):
     steps = [row for row in found["results"] if row["metric"] == "steps"]
     # Phase 1 is that of FedAvg's candidate, and counts once.
     self.assertCountEqual(
-        [row["method"] for row in steps], ["pretrain", "kmeans", "fedavg", "local", "fedavg_matched"]
+        [row["method"] for row in steps],
+        ["pretrain", "kmeans", "fedavg", "local", "fedavg_matched"],
     )
     self.assertCountEqual(
         {row["method"] for row in found["rounds"]}, ["pretrain", "fedavg_matched"]
@@ -340,7 +341,10 @@ class StudyConfigTest(parameterized.TestCase):
       ("of_no_method", {"tune": "cfl_gap:0.1,0.2"}, "cfl_gap"),
       ("nothing_tuned", {"tuning_seeds": 2}, "tuning_seeds"),
       ("no_tuning_seeds", {"learning_rates": (0.1, 0.2), "tuning_seeds": 0}, "tuning_seeds"),
-      ("no_validation", {"learning_rates": (0.1, 0.2), "validation_share": 0.0}, "validation_share"),
+      (
+          "no_validation", {"learning_rates": (0.1, 0.2), "validation_share": 0.0},
+          "validation_share",
+      ),
       ("repeats", {"control_repeats": 1}, "control_repeats"),
       ("own_clients", {"settings": ("natural",)}, "partition"),
       ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),
