@@ -62,7 +62,8 @@ def choose(
   found = found.join(groups[[*_COSTS]].sum()).reindex(pd.MultiIndex.from_product([
       settings, [name for name in methods if name in set(of_runs["method"])], tuned.texts()
   ], names=_KEYS)).reset_index().fillna(dict.fromkeys(_COSTS, 0))
-  failed = runs - found["well"].fillna(0).astype(int)  # A run that diverged in phase 1 has no row.
+  # Not all that fail have a row that says so: FedAvg matched has none where FedAvg fails.
+  failed = runs - found["well"].fillna(0).astype(int)
   allowed = found["mean"].where(failed == 0)
   is_best = allowed == allowed.groupby([found["setting"], found["method"]]).transform("max")
   chosen = found.index.isin(found[is_best].drop_duplicates(_KEYS[:2]).index)
