@@ -248,6 +248,20 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertLess(matched.cost.steps - per_round, most)
     self.assertNotIn("fedavg_matched", _recorded_run(_THREE_CLUSTERS)[0].methods)
 
+  def test_a_part_of_a_run_has_the_numbers_of_the_whole(self):
+    settings = {"num_clusters": 2, "personal": ("ditto",)}
+    whole = _run(_config(**settings)).methods
+    names = {"kmeans", "fedavg", "fedavg_matched"}
+    with tempfile.TemporaryDirectory() as folder:
+      part = run_lib.run(
+          _config(**settings), _task, folder, only=names, least_steps=whole["ditto"].cost.steps
+      ).methods
+
+    self.assertEqual({*part}, names)  # Among these, nothing trains more than FedAvg.
+    for name in names:
+      np.testing.assert_array_equal(part[name].vectors, whole[name].vectors)
+      self.assertEqual(part[name].cost, whole[name].cost)
+
   def test_costs_are_those_of_the_clients_steps_and_models(self):
     result, _ = _recorded_run(_NO_GROUPING)
     steps = sum(-(-size // 20) for size in small_task.SIZES.values())

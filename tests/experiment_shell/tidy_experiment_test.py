@@ -302,6 +302,38 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertTrue(whole.is_resumed and again.is_resumed)
     pd.testing.assert_frame_equal(tidy["results"], results)
 
+  def test_the_first_cells_are_measured_and_finished_before_the_others(self):
+    finished = []
+
+    def measure(run, method, seed):
+      found = _measure(run, method, seed)
+      self.assertEqual(len(finished), method == "007")
+      # The one half has a table that the other lacks.
+      return found if method == "007" else {**found, "results": [], "trials": found["results"]}
+
+    changes = {
+        "num_first": lambda config: config.seeds, "measure": measure, "optional": ("trials",),
+        "tidy": {**_TOY.tidy, "trials": {"client": str}},
+        "finish": lambda run, tidy: finished.append({name: len(tidy[name]) for name in tidy}),
+    }
+    for fault, expected in ((_Lost("gone"), []), (None, [0, 12])):
+      _FAULTS["<a> 1"] = fault
+      results = self._measured(changes=changes, resume=bool(expected))
+      self.assertEqual([one["results"] for one in finished], expected)
+    self.assertEqual([one["trials"] for one in finished], [12, 12])
+    self.assertEqual(set(results["method"]), {"007"})
+    self.assertEqual(_MEASURED, [
+        "<a> 0", "<a> 2", "closed", "<a> 1", "007 0", "007 1", "007 2", "closed"
+    ])
+
+  def test_an_optional_table_is_not_written_without_rows(self):
+    changes = {"optional": ("trials",), "tidy": {**_TOY.tidy, "trials": {"client": str}}}
+    tables = []
+    self._measured(changes={**changes, "finish": lambda run, tidy: tables.append([*tidy])})
+
+    self.assertEqual(tables, [["results", "curves"]])
+    self.assertFalse((self.run_ / "trials.csv").exists())
+
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     page = pathlib.Path(self.undisturbed.join("report.html")).read_text()
     for text in (

@@ -168,3 +168,20 @@ class SummaryTest(parameterized.TestCase):
         row,
         {"verdict": verdict, "settings": settings, "both": both, "repetitions": repetitions},
     )
+
+  def test_what_was_chosen_is_shown_with_the_ends_of_the_range(self):
+    study = sample_study.config(learning_rates=(0.05, 0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)
+
+    shown = frames["chosen_by_setting"].set_index("method")
+    # All candidates but the last one, which failed, are equal.
+    self.assertEqual(shown.loc["K-means"].tolist(), ["0.05<", "0.05<"])
+    self.assertEqual(frames["choice_on_test"]["lost"].tolist(), [0, 0])
+    self.assertEqual(set(frames["cells"]["learning_rate"].dropna()), {"0.05"})
+
+  def test_methods_that_failed_with_a_tuning_seed_are_told_apart(self):
+    study = sample_study.config(num_seeds=1, learning_rates=(0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)  # It is seed 1 with which a method failed.
+
+    self.assertEmpty(frames["problems"])
+    self.assertLen(frames["problems_in_tuning"], 1)
