@@ -7,6 +7,7 @@ engine does the work, for many models at once, in methods of the same names with
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,10 @@ from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine import subspaces
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import personalization
   from fl_clustering.tasks import federated_task
 
 
@@ -95,11 +96,11 @@ class Engine(abc.ABC):
       divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
 
   def _check_outputs(
-      self, are_finite: np.ndarray, clients: np.ndarray, part: str, when: str = ""
+      self, are_finite: np.ndarray, clients: np.ndarray, part: str
   ) -> None:
     """Checks a model's outputs on each client's rows, given bools of shape (n,)."""
     for client in clients[~are_finite]:
-      divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}{when}")
+      divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}")
 
   def _check_and_count(
       self, vectors: np.ndarray, losses: Sequence[participation.ClientLosses],
@@ -168,11 +169,10 @@ class Engine(abc.ABC):
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
-    """Trains clients alone and returns their own models.
+    """Sends clients a model each, which they train alone and send back.
 
     Args:
-      vectors: The model that each client starts from, float32 of shape
-        (len(clients), P).  A view made by `np.broadcast_to` is sent as one model.
+      vectors: The model that each client starts from, float32 of shape (len(clients), P).
       clients: The clients that train, each there once, whether they take part in the round or
         not.
       round_: The round.  A client that trains several times in one round uses the same random
@@ -182,56 +182,23 @@ class Engine(abc.ABC):
       The clients' models, not private, float32 of shape (len(clients), P), and their mean
       training losses, in the same order.
     """
-    own, values = self._train_each(vectors, clients, round_)
-    losses = participation.ClientLosses(clients, values)
-    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
-    self._check_own(own, clients, round_.number)
-    self.cost += self.training_cost(clients, round_.num_epochs)
+    everyone = dataclasses.replace(round_, clients=clients)
+    own, _, losses = self.train_own(
+        np.array(vectors), clients, everyone, num_shared=self.model.num_parameters
+    )
     return own, losses
-
-  def train_alone(
-      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
-    """Trains every client's own model for some rounds, in one call, and evaluates it after each.
-
-    A client needs nobody else for this, so it costs steps and no bytes.
-
-    Args:
-      vectors: The models of `clients`, float32 of shape (num_clients, P).  The new ones take
-        their place, unless they are read-only: a second copy of thousands of large models would
-        be gigabytes.
-      rounds: The rounds.  A client that does not take part in one keeps its model.
-
-    Returns:
-      The models after the last round, not private: those that `train` returns, round after round,
-      for a cluster per client, in TFF to the last bit.  And what there is to know of every round.
-    """
-    trained = _writable(vectors)
-    losses, confusions = self._train_alone(vectors, trained, rounds)
-    made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
-      of_round[~np.isin(self.clients, round_.clients)] = np.nan
-      taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
-      divergence.check_losses(taking_part, f"round {round_.number}", self._all_ids)
-      cost = self.training_cost(round_.clients, round_.num_epochs, down=False, up=False)
-      self.cost += cost
-      made.append(participation.AloneRound(of_round, matrices, cost))
-    self._check_own(trained, self.clients, rounds[-1].number)
-    for round_, are_finite in zip(rounds, divergence.are_finite(confusions)):
-      self._check_outputs(are_finite, self.clients, "test", f" after round {round_.number}")
-    return trained, made
 
   def train_own(
       self,
       vectors: np.ndarray,
       clients: np.ndarray,
       round_: participation.Round,
-      common: np.ndarray,
-      how: personalization.Personalization,
+      common: np.ndarray | None = None,
+      how: personalization.Personalization = personalization.Personalization(),
       shares: np.ndarray | None = None,
       num_shared: int = 0,
   ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
-    """Trains clients' own models for one round beside a model that they have in common.
+    """Trains clients' own models for one round, alone or beside a model in common.
 
     The common model stays as it is.  Where `how` trains it beside, clients do what they do in
     `train` with the same round, so whoever calls that too counts and adds up those steps there.
@@ -241,8 +208,8 @@ class Engine(abc.ABC):
         their place, unless they are read-only.
       clients: The clients, whether they were in training or not.
       round_: The round.  A client that does not take part in it keeps its model.
-      common: The common model, float32 of shape (P,).
-      how: How the own models depend on it.
+      common: The common model, float32 of shape (P,); None where none is needed.
+      how: How the own models depend on it; by default they don't.
       shares: The own models' shares in a mixture, float32 of shape (len(clients),).
       num_shared: How many numbers a client is sent for it, and sends back.
 
@@ -250,7 +217,9 @@ class Engine(abc.ABC):
       The own models and their shares, not private, and the mean training losses of the clients
       that took part, in their order.
     """
-    trained = _writable(vectors)
+    trained = vectors if vectors.flags.writeable else vectors.copy()
+    if common is None:
+      common = np.zeros(self.model.num_parameters, np.float32)
     shares = np.ones(len(clients)) if shares is None else shares
     shares = np.array(shares, np.float32)
     values = self._train_own(trained, shares, clients, round_, common, how)
@@ -385,28 +354,6 @@ class Engine(abc.ABC):
     """Returns what `train_members` returns; the own models mean nothing unless `keeps_own`."""
 
   @abc.abstractmethod
-  def _train_each(
-      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the models that `train_each` returns, and the values of the losses."""
-
-  @abc.abstractmethod
-  def _train_alone(
-      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Trains as `train_alone` says.
-
-    Args:
-      vectors: The models, which may be a view of one.
-      trained: The same, and where the new ones take their place.  It may be the same array.
-      rounds: The rounds.
-
-    Returns:
-      Losses of shape (len(rounds), num_clients), in which those of who does not take part mean
-      nothing; and confusion matrices of shape (len(rounds), num_clients, C, C).
-    """
-
-  @abc.abstractmethod
   def _train_own(
       self,
       vectors: np.ndarray,
@@ -443,8 +390,3 @@ class Engine(abc.ABC):
   @abc.abstractmethod
   def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
     """Returns the moments of `moments`, which may not be finite."""
-
-
-def _writable(vectors: np.ndarray) -> np.ndarray:
-  """Returns an array of the same numbers that may be changed: the same one if it may be."""
-  return vectors if vectors.flags.writeable else vectors.copy()

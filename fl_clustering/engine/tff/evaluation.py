@@ -8,7 +8,7 @@ the global test set, a cluster's model on its clients' test data, a client's own
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -65,39 +65,30 @@ def confusions_of_logits(
   return tf.where(num_bad[:, None, None] > 0, divergence.NOT_FINITE, counts)
 
 
-def build_confusions_of_files(model: model_lib.Model) -> Callable:
-  """Returns the evaluation of a model as a `tf.function`.
+@functools.cache
+def build_confusions(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
-  of them, int32 of shape (num_files, C, C); see `divergence.are_finite`.
+  A job's result is the confusion matrix of each of its files, int32 of shape (num_files, C, C); see
+  `divergence.are_finite`.
   """
 
   @tf.function
-  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
-    parameters = client_update.unflatten(model, vector)
+  def confusions_of_files(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
+    parameters, paths = client_update.unflatten(model, vector), job["paths"]
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
     features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
     outputs = logits(model, parameters, features)
-    return confusions_of_logits(
+    matrices = confusions_of_logits(
         labels, outputs, file_index, tf.shape(paths)[0], model.num_classes
     )
+    return (matrices,)
 
-  return confusions_of_files
-
-
-@functools.cache
-def build_confusions(model: model_lib.Model) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` that evaluates models.
-
-  A job's result is the confusion matrix of each of its files.
-  """
-  confusions_of_files = build_confusions_of_files(model)
   return model_jobs.on_models(
-      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
-      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
+      confusions_of_files, model.num_parameters, ("paths", tff.TensorType(np.str_, [None]))
   )
 
 

@@ -60,9 +60,8 @@ def _computed():
   round_ = participation.Round(1, everyone, 2)
   trained, (losses,) = engine.train(vectors[:1], [everyone], round_)
   each, _ = engine.train_each(vectors[[0, 0]], everyone[:2], round_)
-  alone, (of_round,) = engine.train_alone(np.tile(trained, (5, 1)), [round_])
   return (
-      trained, losses.values, each, alone, of_round.confusions,
+      trained, losses.values, each,
       engine.losses(vectors, everyone), *engine.confusions(trained, [everyone]),
       engine.global_confusions(trained), engine.sketches(everyone, 8),
       evaluation.logits(model, trained[0], np.ones((3, 28, 28, 1), np.float32)),
