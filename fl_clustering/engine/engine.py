@@ -15,11 +15,13 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import moments as moments_lib
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
-from fl_clustering.engine import subspaces
+from fl_clustering.engine import subspaces as subspaces_lib
 
 if TYPE_CHECKING:
+  from fl_clustering.tasks import examples as examples_lib
   from fl_clustering.tasks import federated_task
 
 
@@ -309,7 +311,12 @@ class Engine(abc.ABC):
     Raises:
       divergence.TrainingDiverged: If outputs or their squares are not finite.
     """
-    found = self._moments(vector, clients, by_label)
+    num_labels = by_label * self.model.num_classes
+    outputs = self._outputs(vector, clients)
+    found = np.array([
+        moments_lib.of_client(of_client, self._examples_of(client).labels, num_labels)
+        for client, of_client in zip(clients, outputs)
+    ], np.float32).reshape(-1, 1 + num_labels, 2, self.model.num_classes)
     is_bad = np.isinf(found).any(axis=(1, 2, 3)) | np.isnan(found[:, 0]).any(axis=(1, 2))
     self._check_outputs(~is_bad, clients, "training")
     self._count_bytes(
@@ -333,16 +340,17 @@ class Engine(abc.ABC):
       independent examples if that is less.  Each vector's largest component is positive.
     """
     validate.integer(minimum=1, num_vectors=num_vectors)
-    first, new = self._train_examples
-    num_first = len(self.clients)
     found = [
-        subspaces.of_client(
-            first.of(client) if client < num_first else new.of(client - num_first), num_vectors
-        )
-        for client in clients
+        subspaces_lib.of_client(self._examples_of(client), num_vectors) for client in clients
     ]
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
+
+  def _examples_of(self, client: int) -> examples_lib.Examples:
+    """Returns a client's training examples."""
+    first, new = self._train_examples
+    num_first = len(self.clients)
+    return first.of(client) if client < num_first else new.of(client - num_first)
 
   # What an engine computes for these, neither counted nor checked.
 
@@ -388,5 +396,5 @@ class Engine(abc.ABC):
     """Returns the clients' sketches, float32 of shape (N, size)."""
 
   @abc.abstractmethod
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    """Returns the moments of `moments`, which may not be finite."""
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
+    """Returns a model's outputs on each client's training data, float32 of shape (n, C)."""

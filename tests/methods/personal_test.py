@@ -208,6 +208,20 @@ class PersonalTest(absltest.TestCase):
       with self.assertRaisesRegex(ValueError, "^`model`"):
         self._train("fedrep", bad)
 
+  def test_who_trains_alone_is_a_cluster_of_its_own_to_the_last_bit(self):
+    config = config_lib.ThreePhaseConfig(num_clients=5, num_new_clients=1)
+    engine = small_engine.engine(_task(), _BATCH, _RATE, _SEED, config)
+    start = engine.initial_vectors(1, np.random.default_rng(1))[0]
+    control = registry.CONTROLS["local"].build(config, engine)
+    state = control.initialize(method.Pretrained(start, start, None), np.random.default_rng(0))
+    expected = state.vectors
+    for round_ in _ROUNDS:
+      state, losses = control.next(state, round_)
+      expected, expected_losses = engine.train(expected, engine.clients[:, None], round_)
+      np.testing.assert_array_equal(state.vectors, expected)
+      for one, other in zip(losses, expected_losses, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
   def test_without_a_pull_clients_fine_tune_alone(self):
     task = _task()
     state, _, start, engine = self._train("ditto", task, ditto_lambda=0.0)

@@ -7,7 +7,7 @@ unless the user changes how XLA compiles, as by `XLA_FLAGS`.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -176,32 +176,29 @@ class Engine(engine.Engine):
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     num_models = len(vectors)
     found = np.empty(num_models * len(clients), np.float32)
-    for of_pairs in self._outputs(
+    for of_pairs in self._of_pairs(
         vectors, np.repeat(np.arange(num_models), len(clients)), np.tile(clients, num_models),
         _TRAIN,
     ):
       found[of_pairs.pairs] = evaluation.mean_losses(of_pairs)
     return found.reshape(num_models, len(clients))
 
-  def _outputs(
+  def _of_pairs(
       self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
       keeps_logits: bool = False,
   ) -> Iterator[evaluation.Outputs]:
+    """Yields what `evaluation.outputs` does of a part's examples, as of `__init__`."""
     return evaluation.outputs(
         self.model, self._blocks, vectors, self._parts[part], models, clients, keeps_logits
     )
 
-  def _of_pairs(
+  def _matrices(
       self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
   ) -> np.ndarray:
-    """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
-
-    Args:
-      part: Whose examples, as of `__init__`.
-    """
+    """Returns the confusion matrices of pairs of a model and a client, whose models are in order."""
     num_classes = self.model.num_classes
     found = np.empty((len(models), num_classes, num_classes), np.int64)
-    for of_pairs in self._outputs(vectors, models, clients, part):
+    for of_pairs in self._of_pairs(vectors, models, clients, part):
       found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
     return found
 
@@ -211,13 +208,13 @@ class Engine(engine.Engine):
   ) -> list[np.ndarray]:
     numbers = list(map(len, members))
     models = np.repeat(np.arange(len(members)), numbers)
-    found = self._of_pairs(vectors, models, np.concatenate(members), part)
+    found = self._matrices(vectors, models, np.concatenate(members), part)
     return np.split(found, np.cumsum(numbers)[:-1])
 
   @own_settings.own()
   def _global_confusions(self, vectors: Any) -> np.ndarray:
     models = np.arange(len(vectors))
-    return self._of_pairs(vectors, models, np.zeros_like(models), _GLOBAL)[:, np.newaxis]
+    return self._matrices(vectors, models, np.zeros_like(models), _GLOBAL)[:, np.newaxis]
 
   @own_settings.own()
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
@@ -226,11 +223,10 @@ class Engine(engine.Engine):
     )
 
   @own_settings.own()
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    num_classes = self.model.num_classes
-    found = np.empty((len(clients), 1 + by_label * num_classes, 2, num_classes), np.float32)
-    for of_pairs in self._outputs(
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
+    found: list[np.ndarray] = []
+    for of_pairs in self._of_pairs(
         vector[np.newaxis], np.zeros_like(clients), clients, _TRAIN, keeps_logits=True
     ):
-      found[of_pairs.pairs] = evaluation.moments(of_pairs, by_label * num_classes)
+      found += np.split(of_pairs.logits, np.cumsum(of_pairs.counts)[:-1])
     return found

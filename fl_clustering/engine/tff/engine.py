@@ -17,8 +17,6 @@ from fl_clustering.engine import engine
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_files
-from fl_clustering.engine.tff import client_losses
-from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads as heads_lib
@@ -251,20 +249,20 @@ class Engine(engine.Engine):
     if not jobs:
       return found
     for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
-      results = model_jobs.in_order(client_losses.build_losses(self.model), vectors[batch], jobs)
+      results = model_jobs.in_order(evaluation.build_losses(self.model), vectors[batch], jobs)
       for head, (of_head,) in zip(heads, results):
         found[batch, row[head.members]] = of_head
     return found
 
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    num_classes = self.model.num_classes
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
     return model_jobs.on_files(
-        client_moments.build_moments(self.model, by_label), vector, self.files.train_paths(clients),
-        (1 + by_label * num_classes, 2, num_classes),
+        evaluation.build_logits(self.model), vector, self.files.train_paths(clients),
+        self.model.num_classes * self.num_examples[clients],
     )
 
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    return model_jobs.on_files(
+    found = model_jobs.on_files(
         client_sketches.build_sketches(self.model, size), np.int32(0),
-        self.files.train_paths(clients), (size,),
+        self.files.train_paths(clients), np.full(len(clients), size),
     )
+    return np.array(list(found), np.float32).reshape(-1, size)

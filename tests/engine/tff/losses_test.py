@@ -6,8 +6,8 @@ from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering.engine.tff import client_losses
 from fl_clustering.engine.tff import client_update
+from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads
 from fl_clustering.tasks import federated_task
 from tests import local_runtime
@@ -55,7 +55,7 @@ def _mean_cross_entropy(vector, examples):
   return np.mean(log_sums - logits[np.arange(len(logits)), examples.labels])
 
 
-class ClientLossesTest(absltest.TestCase):
+class LossesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -86,11 +86,11 @@ class ClientLossesTest(absltest.TestCase):
   def test_messages_of_any_size_give_the_same_in_any_order(self):
     vectors = _vectors(5)
     whole = _losses(vectors, _ALL)
-    inner = client_losses.build_losses(_TASK.model)
+    inner = evaluation.build_losses(_TASK.model)
     evaluate_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
     with (
         small_messages.limit(2 * vectors[0].nbytes),
-        mock.patch.object(client_losses, "build_losses", return_value=evaluate_all),
+        mock.patch.object(evaluation, "build_losses", return_value=evaluate_all),
     ):
       parts = _losses(vectors, _ALL)
     np.testing.assert_array_equal(parts, whole)

@@ -1,0 +1,44 @@
+from unittest import mock
+
+from absl.testing import absltest
+import numpy as np
+
+from fl_clustering.engine.tff import evaluation
+from tests import local_runtime
+from tests import small_task
+from tests.engine.tff import small_engine
+from tests.engine.tff import small_messages
+
+# All clients.
+_ALL = np.arange(5)
+_TASK = small_task.small_task()
+_VECTOR = np.random.default_rng(0).normal(size=_TASK.num_parameters).astype(np.float32) / 20
+
+setUpModule = local_runtime.use
+
+
+class LogitsTest(absltest.TestCase):
+
+  def _moments(self):
+    return small_engine.engine(_TASK).moments(_VECTOR, _ALL, by_label=True)
+
+  def test_in_batches(self):
+    whole = self._moments()
+    with mock.patch.object(evaluation, "BATCH_EXAMPLES", 3):
+      evaluation.build_logits.cache_clear()
+      parts = self._moments()
+    evaluation.build_logits.cache_clear()
+    np.testing.assert_allclose(parts, whole, atol=1e-5)
+
+  def test_messages_of_any_size_give_the_same_in_any_order(self):
+    whole = self._moments()
+    inner = evaluation.build_logits(_TASK.model)
+    find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
+    with (
+        # Of 7, 20, 33, 41 and 60 examples with ten outputs each.
+        small_messages.limit(4 * 10 * 60),
+        mock.patch.object(evaluation, "build_logits", return_value=find_all),
+    ):
+      parts = self._moments()
+    self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [3, 1, 1])
+    np.testing.assert_array_equal(parts, whole)
