@@ -54,7 +54,9 @@ class Engine(abc.ABC):
     """Counts nothing yet.
 
     Args:
+      task: The clients and their model.
       batch_size: The examples of a step of training; a pass's last one may have fewer.
+      seed: Each local training gets its random numbers from it.
     """
     everyone = task.clients, task.new_clients
     num_clients = len(task.clients)

@@ -49,12 +49,9 @@ class Engine(engine.Engine):
     """Sends the clients' examples to the devices.
 
     Args:
-      task: The clients and their model.
-      batch_size: The examples of a step of training; a pass's last one may have fewer.
       learning_rate: Of plain stochastic gradient descent.
-      seed: The run's seed, from which each local training gets its random numbers.
-      schedule: The run's rounds.
-      devices: As of `blocks.plan`, and so is `clients_per_block`.
+      devices, clients_per_block: As of `blocks.plan`.
+      task, batch_size, seed, schedule: As of `engine.Engine`.
 
     Raises:
       ValueError: For a model that only TensorFlow can compute.

@@ -49,13 +49,10 @@ class Engine(engine.Engine):
     """Writes the clients' files.
 
     Args:
-      task: The clients and their model.
       data_dir: An existing folder for the clients' files.  It must stay as long as
         the engine is used.
-      batch_size: The examples of a step of training; a pass's last one may have fewer.
       learning_rate: Of plain stochastic gradient descent.
-      seed: The run's seed, from which each local training gets its random numbers.
-      schedule: The run's rounds.
+      task, batch_size, seed, schedule: As of `engine.Engine`.
 
     Raises:
       ValueError: For a model that only JAX can compute.

@@ -106,12 +106,9 @@ class EqualEnginesTest(parameterized.TestCase):
     self.assert_same_losses(losses, expected_losses)
     self.assertEqual(ours.cost, theirs.cost)
 
-  @parameterized.parameters(False, True)
-  def test_train_each(self, one_model):
+  def test_train_each(self):
     task = own_tasks.table_task("mlp", hidden_units="7,5")
     clients, vectors = letters.clients("ecb"), _vectors(task)
-    if one_model:
-      vectors = np.broadcast_to(vectors[0], vectors.shape)
     ours, theirs = _of_jax(task, clients_per_block=2), _of_tff(task)
     found, losses = ours.train_each(vectors, clients, _ROUND)
     expected, expected_losses = theirs.train_each(vectors, clients, _ROUND)
