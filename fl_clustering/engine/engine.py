@@ -92,13 +92,6 @@ class Engine(abc.ABC):
     """Counts so many numbers that clients are sent, and that they send."""
     self.cost += cost_lib.Cost(0, cost_lib.BYTES_PER_NUMBER * down, cost_lib.BYTES_PER_NUMBER * up)
 
-  def _check_own(
-      self, vectors: Iterable[np.ndarray], clients: np.ndarray, number: int
-  ) -> None:
-    """Checks clients' own models after the round of this number."""
-    for client, vector in zip(clients, vectors):
-      divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
-
   def _check_outputs(
       self, are_finite: np.ndarray, clients: np.ndarray, part: str
   ) -> None:
@@ -230,7 +223,9 @@ class Engine(abc.ABC):
     rows = np.flatnonzero(np.isin(clients, round_.clients))
     losses = participation.ClientLosses(clients[rows], values[rows])
     divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
-    self._check_own((trained[row] for row in rows), losses.clients, round_.number)
+    for row in rows:
+      client_id = self._all_ids[clients[row]]
+      divergence.check_vector(trained[row], f"round {round_.number}, client {client_id!r}")
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
     self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
     num_sent = len(losses.clients) * num_shared

@@ -204,8 +204,7 @@ def _begun(
 
     items = [(start, start + height) for start in range(0, num_rows, height)]
   else:
-    here = jax.device_get(vectors) if isinstance(vectors, jax.Array) else vectors
-    here = here[used]
+    here = vectors[used]
 
     def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
       of_one = _outputs_of_one(
