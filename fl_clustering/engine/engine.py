@@ -74,27 +74,24 @@ class Engine(abc.ABC):
     self._batch_size = batch_size
 
   def training_cost(
-      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
+      self, clients: np.ndarray, num_epochs: int, already_sent: bool = False
   ) -> cost_lib.Cost:
     """Returns the cost of sending clients a model each and getting it back trained.
 
     Args:
       clients: The clients; one that trains several models is there several times.
       num_epochs: Passes of a client over its data.
-      down: Whether the models are sent to the clients.
-      up: Whether they are sent back.
+      already_sent: Whether they have the models.
     """
     steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
     num_bytes = len(clients) * cost_lib.BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, down * num_bytes, up * num_bytes)
+    return cost_lib.Cost(num_epochs * steps, (not already_sent) * num_bytes, num_bytes)
 
   def _count_bytes(self, down: int = 0, up: int = 0) -> None:
     """Counts so many numbers that clients are sent, and that they send."""
     self.cost += cost_lib.Cost(0, cost_lib.BYTES_PER_NUMBER * down, cost_lib.BYTES_PER_NUMBER * up)
 
-  def _check_outputs(
-      self, are_finite: np.ndarray, clients: np.ndarray, part: str
-  ) -> None:
+  def _check_outputs(self, are_finite: np.ndarray, clients: np.ndarray, part: str) -> None:
     """Checks a model's outputs on each client's rows, given bools of shape (n,)."""
     for client in clients[~are_finite]:
       divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}")
@@ -112,7 +109,7 @@ class Engine(abc.ABC):
       if len(of_model.clients):
         divergence.check_vector(vector, place)
     clients = participation.joined(losses).clients
-    self.cost += self.training_cost(clients, round_.num_epochs, down=not already_sent)
+    self.cost += self.training_cost(clients, round_.num_epochs, already_sent)
 
   def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
     """Returns models as they are before any training, float32 of shape (num_models, P)."""
@@ -227,7 +224,7 @@ class Engine(abc.ABC):
       client_id = self._all_ids[clients[row]]
       divergence.check_vector(trained[row], f"round {round_.number}, client {client_id!r}")
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
+    self.cost += cost_lib.Cost(self.training_cost(losses.clients, num_epochs).steps)
     num_sent = len(losses.clients) * num_shared
     self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses
