@@ -62,9 +62,11 @@ class _Times(NamedTuple):
 
 @contextlib.contextmanager
 def _engine_in_tff(task: Any, num_cores: int) -> Iterator[tuple[Any, runtime.LocalRuntime]]:
-  training = client_update.LocalTraining(engine_calls.BATCH_SIZE, engine_calls.LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores) as local:
-    yield engine_lib.Engine(task, folder, training, engine_calls.SEED), local
+    engine = engine_lib.Engine(
+        task, folder, engine_calls.BATCH_SIZE, engine_calls.LEARNING_RATE, engine_calls.SEED
+    )
+    yield engine, local
 
 
 @contextlib.contextmanager

@@ -152,8 +152,9 @@ class ThreePhaseTest(parameterized.TestCase):
     result, _ = _recorded_run(settings)
     config = _config(**settings)
     with tempfile.TemporaryDirectory() as folder:
-      options = client_update.LocalTraining(config.batch_size, config.learning_rate)
-      of_task = engine.Engine(_task, folder, options, config.seed)
+      of_task = engine.Engine(
+          _task, folder, config.batch_size, config.learning_rate, config.seed
+      )
       weights = result.client_weights
       vectors = weights.mean_of(weights.clients)[None]
       # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
@@ -171,30 +172,6 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertLess(local, 0.3)
     rounds = {row.round for row in recorder.rows if row.method == "local"}
     self.assertEqual(rounds, {0, 1, 2, 3, 4})
-
-  def test_rounds_in_one_call_are_those_one_by_one_but_for_what_is_sent(self):
-    settings = {
-        "methods": (), "clients_per_round": 3, "pretrain_rounds": 3, "cluster_rounds": 4,
-    }
-    result, recorder = _recorded_run(settings)
-    one_by_one = {
-        name: row._replace(
-            build=lambda *arguments, build=row.build: build(*arguments)._replace(next_rounds=None)
-        ) for name, row in methods_registry.CONTROLS.items()
-    }
-    observer = run_recorder.Recorder()
-    with mock.patch.dict(methods_registry.CONTROLS, one_by_one):
-      expected = _run(_config(**settings), observers=[observer])
-    for name in ("finetuned", "local"):
-      np.testing.assert_array_equal(result.methods[name].vectors, expected.methods[name].vectors)
-      found, other = (
-          [row for row in one.rows if row.method == name and not row.metric.startswith("bytes")]
-          for one in (recorder, observer)
-      )
-      self.assertEqual(found, other)
-      self.assertEqual(recorder.values(name, "", "bytes_up"), [0] * len(
-          observer.values(name, "", "bytes_up")
-      ))
 
   def test_repeats_differ_in_their_random_numbers(self):
     result, recorder = _recorded_run(_REPEATED)

@@ -282,11 +282,11 @@ def _engine(
         task, config.batch_size, config.learning_rate, config.seed, config,
         clients_per_block=clients_per_block,
     )
-  from fl_clustering.engine.tff import client_update
   from fl_clustering.engine.tff import engine as tff_engine
 
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  return tff_engine.Engine(task, data_dir, local_training, config.seed, config)
+  return tff_engine.Engine(
+      task, data_dir, config.batch_size, config.learning_rate, config.seed, config
+  )
 
 
 def _with_weights_in_file(
@@ -335,8 +335,8 @@ def _check_memory(
         "`methods` must group by a sketch if the weights of all clients don't fit into memory, of "
         f"which {available / 1e9:.1f} GB are free, got {needed / 1e9:.1f} GB of weights."
     )
-  for name, method in methods.items():
-    if method.next_rounds is not None or name in config.personal:
+  for name in methods:
+    if name in (registry.FINETUNED, registry.LOCAL, *config.personal):
       setting = "personal" if name in config.personal else "controls"
       raise TooLarge(
           f"`{setting}` must be without a model per client if these don't fit into memory, of "

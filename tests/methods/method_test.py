@@ -58,8 +58,8 @@ class _Engine:
     losses = [_losses(round_.among(clients)) for clients in members]
     return vectors + np.float32(round_.number), losses
 
-  def train_alone(self, vectors, rounds):
-    return vectors + np.float32(sum(r.number for r in rounds)), [f"{r.number}" for r in rounds]
+  def train_own(self, vectors, clients, round_):
+    return vectors + np.float32(round_.number), None, _losses(round_.among(clients))
 
   def train_each(self, vectors, clients, round_):
     return vectors + np.float32(round_.number), _losses(clients)

@@ -58,7 +58,7 @@ def _task(model="logistic"):
 
 
 def _of_tff(task):
-  return both_engines.of_tff(task, _ALL_EXAMPLES, _RATE, _SEED)
+  return small_engine.engine(task, _ALL_EXAMPLES, _RATE, _SEED)
 
 
 def _of_jax(task, batch_size=_ALL_EXAMPLES, rate=_RATE, **more):
@@ -113,35 +113,14 @@ class EqualEnginesTest(parameterized.TestCase):
     self.assert_same_losses(losses, expected_losses)
     self.assertEqual(ours.cost, theirs.cost)
 
-  @parameterized.parameters(False, True)
-  def test_train_each(self, one_model):
+  def test_train_each(self):
     task = own_tasks.table_task("mlp", hidden_units="7,5")
     clients, vectors = letters.clients("ecb"), _vectors(task)
-    if one_model:
-      vectors = np.broadcast_to(vectors[0], vectors.shape)
     ours, theirs = _of_jax(task, clients_per_block=2), _of_tff(task)
     found, losses = ours.train_each(vectors, clients, _ROUND)
     expected, expected_losses = theirs.train_each(vectors, clients, _ROUND)
     np.testing.assert_allclose(found, expected, atol=1e-6)
     self.assert_same_losses([losses], [expected_losses])
-    self.assertEqual(ours.cost, theirs.cost)
-
-  @parameterized.parameters(False, True)
-  def test_train_alone(self, can_write):
-    # By day, in place, as runs do it.
-    nightly.skip_by_day(self, not can_write)
-    task = _task()
-    vectors = _vectors(task, 5) if can_write else np.broadcast_to(_vectors(task, 1)[0], (5, 7850))
-    rounds = [_ROUND, participation.Round(3, letters.clients("ca"), 1)]
-    ours, theirs = _of_jax(task, clients_per_block=4), _of_tff(task)
-    expected, expected_rounds = theirs.train_alone(vectors.copy(), rounds)
-    found, of_rounds = ours.train_alone(vectors, rounds)
-    self.assertEqual(np.shares_memory(found, vectors), can_write)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    for one, other in zip(of_rounds, expected_rounds, strict=True):
-      np.testing.assert_allclose(one.losses, other.losses, atol=1e-5)
-      np.testing.assert_array_equal(one.confusions, other.confusions)
-      self.assertEqual(one.cost, other.cost)
     self.assertEqual(ours.cost, theirs.cost)
 
   @parameterized.parameters(

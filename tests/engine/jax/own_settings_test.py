@@ -63,9 +63,8 @@ def _computed():
 
   def others():
     each, _ = engine.train_each(vectors[[0, 0]], everyone[:2], round_)
-    alone, (of_round,) = engine.train_alone(np.tile(trained, (5, 1)), [round_])
     return (
-        each, alone, of_round.confusions, *engine.confusions(trained, [everyone]),
+        each, *engine.confusions(trained, [everyone]),
         engine.global_confusions(trained),
         evaluation.logits(model, trained[0], np.ones((3, 28, 28, 1), np.float32)),
     )

@@ -5,8 +5,10 @@ import numpy as np
 
 from clustering_basics import randomness
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import heads
+from fl_clustering.engine.tff import personal_training
 from tests import letters
 from tests import local_runtime
 from tests import small_task
@@ -33,7 +35,9 @@ def _training(seed=_SEED):
 
 def _trained_alone(start, client, round_):
   """Returns what a client makes of a model in a round."""
-  update = client_update.build_client_update(_TASK.model, small_engine.OPTIONS)
+  update = client_update.build_client_update(
+      _TASK.model, small_engine.BATCH_SIZE, small_engine.RATE
+  )
   seed = randomness.stateless_seed(
       _SEED, "local_training", round_.number, _TASK.client_ids[client]
   )
@@ -41,6 +45,12 @@ def _trained_alone(start, client, round_):
   path = small_engine.files(_TASK).train[client].path
   trained, _, _ = update(parameters, path, seed, round_.num_epochs)
   return client_update.flatten(trained).numpy()
+
+
+def _own_models():
+  return personal_training.build_own_models(
+      _TASK.model, small_engine.BATCH_SIZE, small_engine.RATE, personalization.Personalization()
+  )
 
 
 def _everyone(num_epochs=1):
@@ -115,23 +125,3 @@ class TrainMembersTest(absltest.TestCase):
       expected, _ = _training().train(starts, _CLUSTERS, _everyone(2))
       vectors, _, _ = _training().train_members(starts, _CLUSTERS, _everyone(2))
     np.testing.assert_array_equal(vectors, expected)
-
-
-class TrainEachTest(absltest.TestCase):
-
-  def test_one_model_for_all_is_sent_once(self):
-    vectors = _starts(1)
-    view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
-    round_ = participation.Round(2, letters.clients("abd"), 1)
-    expected, _ = _training().train_each(np.array(view), letters.clients("dab"), round_)
-    do_all = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
-    sent = []
-
-    def train(models, jobs):
-      sent.append(models)
-      return do_all(models, jobs)
-
-    with mock.patch.object(heads, "build_own_models", return_value=train):
-      trained, _ = _training().train_each(view, letters.clients("dab"), round_)
-    np.testing.assert_array_equal(trained, expected)
-    self.assertEqual([models.shape for models in sent], [vectors.shape])

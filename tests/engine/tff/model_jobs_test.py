@@ -26,14 +26,13 @@ _VERBS = {
         *engine.train_members(models, _CLUSTERS, _ROUND)
     ),
     "train_each": lambda engine, models: engine.train_each(models, _ALL, _ROUND)[0],
-    "train_alone": lambda engine, models: _of_rounds(*engine.train_alone(models, [_ROUND] * 2)),
     "train_own": lambda engine, models: engine.train_own(models, _ALL, _ROUND, _COMMON, _PULL)[:2],
     "losses": lambda engine, models: engine.losses(models, _ALL),
     "confusions": lambda engine, models: engine.confusions(models, _CLUSTERS),
     "moments": lambda engine, models: engine.moments(models[0], _ALL, by_label=True),
 }
-# The numbers that fit a message: three models, or two clients' moments.
-_FIT = {**dict.fromkeys(_VERBS, 3 * _TASK.num_parameters), "moments": 2 * 11 * 2 * 10}
+# The numbers that fit a message: three models, or ten outputs of a client's 60 examples.
+_FIT = {**dict.fromkeys(_VERBS, 3 * _TASK.num_parameters), "moments": 10 * 60}
 
 setUpModule = local_runtime.use
 
@@ -46,10 +45,6 @@ def _limit(num_numbers):
 
 def _of_members(vectors, own, losses):
   return [vectors, *own, *(one.clients for one in losses), *(one.values for one in losses)]
-
-
-def _of_rounds(vectors, made):
-  return [vectors, *(one.losses for one in made), *(one.confusions for one in made)]
 
 
 class BatchesTest(parameterized.TestCase):

@@ -16,8 +16,6 @@ from tests import nightly
 from tests import own_tasks
 from tests.engine.tff import small_engine
 
-_ALL_ROWS = client_update.LocalTraining(batch_size=100, learning_rate=0.5)
-
 setUpModule = local_runtime.use
 
 
@@ -29,7 +27,7 @@ def _logits(task, vector, examples):
 class OwnTasksTest(parameterized.TestCase):
 
   def _engine(self, task, seed=3):
-    return small_engine.engine(task, _ALL_ROWS, seed)
+    return small_engine.engine(task, 100, 0.5, seed)  # Of all rows.
 
   @parameterized.parameters(*own_tasks.TASKS)
   def test_files_hold_the_examples_to_the_last_bit(self, name):

@@ -53,7 +53,7 @@ def _mean_cross_entropy(vector, examples):
   return np.mean(log_sums - logits[np.arange(len(logits)), examples.labels])
 
 
-class ClientLossesTest(absltest.TestCase):
+class LossesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
