@@ -53,10 +53,10 @@ _TESTS = {
     "private_clusters/slot_sums": (
         "private_clusters/slot_sums", "private_clusters/fitting",
         "private_clusters/replay private_clusters/door"),
-    "sites/questions": ("sites/questions", "sites/site", "sites/coordinator"),
-    "sites/site_ledger": ("sites/federation", "sites/site"),
+    "sites/questions": ("sites/questions", "sites/site"),
+    "sites/site_ledger": ("sites/federation", "sites/site_folder", "sites/site"),
     "sites/masking": ("sites/masking", "sites/site"),
-    "tff/client_messages": ("tff/client_messages", "engine/bounded_sums"),
+    "engine/tff/client_messages": ("engine/tff/client_messages", "engine/bounded_sums"),
 }
 _OPERATORS = re.compile(
     "core/(AddNot|NumberReplacer|RemoveDecorator|ExceptionReplacer|ZeroIterationForLoop|"
