@@ -261,6 +261,15 @@ class SiteLedgerTest(absltest.TestCase):
       with self.assertRaises(FileExistsError):
         site_ledger.SiteLedger.create(self.path)
 
+  def test_a_ledger_that_can_not_be_opened_is_not_locked(self):
+    with open(self.path, "w", encoding="utf-8") as file:
+      file.write("{}")
+    try:
+      site_ledger.SiteLedger(self.path)
+      self.fail()
+    except ValueError:  # Here nothing of the failure is forgotten yet.
+      os.close(site_ledger.lock(f"{self.path}.lock", ledger=self.path))
+
 
 def _fields(names, maximum=100):
   bounds = {"minimum": 0, "maximum": maximum}
