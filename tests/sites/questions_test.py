@@ -282,16 +282,18 @@ class ReadTest(parameterized.TestCase):
         questions.read(header, others, federation)
 
   @parameterized.parameters(
-      ("Start", "origin", 0, 0, 1),
-      ("Scores", "centers", -3 * 2**24, 3 * 2**24, 1),
-      ("ChildSums", "directions", -(2**26), 2**26, 1),
-      ("ChildSums", "thresholds", -(2**53), 2**53, 2),
-      ("FineSums", "cells", 0, 2**20, 2**-32),
-      ("ClippedResiduals", "clip_radii", 1, 2**27, 2**-20),
-      ("KernelSums", "rates", 0, 1, 2**-52), ("KernelSums", "factors", 0, 1, 2**-52),
-      ("ColumnMoments", "shift", -1e101, 1e101, 1e90), ("Start", "factor", 0, 1e150, 1e140),
+      ("Start", "origin", (0, 0), (-1, 1)),
+      ("Scores", "centers", (-3 * 2**24, 3 * 2**24), (-3 * 2**24 - 1, 3 * 2**24 + 1)),
+      ("ChildSums", "directions", (-(2**26), 2**26), (-(2**26) - 1, 2**26 + 1)),
+      ("ChildSums", "thresholds", (-(2**53), 2**53), (-(2**53) - 2, 2**53 + 2)),
+      ("FineSums", "cells", (0, 2**20), (-1e-9, 2**20 + 1e-9)),
+      ("ClippedResiduals", "clip_radii", (1, 2**27), (1 - 1e-7, 2**27 + 1e-7)),
+      ("KernelSums", "rates", (0, 1), (-1e-15, 1 + 1e-15)),
+      ("KernelSums", "factors", (0, 1), (-1e-15, 1 + 1e-15)),
+      ("ColumnMoments", "shift", (-1e101, 1e101), (-1.001e101, 1.001e101)),
+      ("Start", "factor", (0, 1e150), (-1e-9, 1.001e150)),
   )
-  def test_arrays_have_no_number_beyond_the_ends(self, question, name, low, high, more):
+  def test_arrays_have_no_number_beyond_the_ends(self, question, name, ends, beyond):
     federation = _federation((2, 3), None)
     header, arrays = _exact_message(np.random.default_rng(0), question)
 
@@ -300,10 +302,10 @@ class ReadTest(parameterized.TestCase):
       array.flat[0] = value
       questions.read(header, {**arrays, name: array}, federation)
 
-    for end, beyond in ((low, low - more), (high, high + more)):
-      read(end)
+    for good, bad in zip(ends, beyond):
+      read(good)
       with self.assertRaisesRegex(wire.Refused, name):
-        read(beyond)
+        read(bad)
 
   @parameterized.parameters(
       ("Scores", "centers", 3 * 2**24), ("ChildSums", "directions", 2**26)
