@@ -65,8 +65,7 @@ class FeatureScaling:
 
   def undo(self, scaled: np.ndarray) -> np.ndarray:
     """Returns scaled features (n, d) in the data's units; where the factor is zero, the shift."""
-    unscaled = scaled / np.where(self.factor > 0, self.factor, 1.0)
-    return np.where(self.factor > 0, unscaled, 0.0) + self.shift
+    return scaled / np.where(self.factor > 0, self.factor, np.inf) + self.shift
 
   def filled(self, features: np.ndarray) -> np.ndarray:
     """Returns features in the data's units, none of which is missing, of shape (n, d)."""
@@ -243,7 +242,7 @@ def standard_scaling(
   deviations = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
   # What rounding leaves of a constant feature.
   is_constant = deviations <= 1e-12 * np.abs(shift)
-  factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
+  factor = 1 / np.where(is_constant, np.inf, deviations)
   place = 0
   for field in schema.features:
     if field.is_numeric and field.public_scaling is not None:

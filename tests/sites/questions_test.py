@@ -126,7 +126,7 @@ class AnswersTest(absltest.TestCase):
     self._check(
         _residuals(scales), sample_sites.PRIVATE,
         [{5: num, 0: num + int(count + residual), 6: -num - int(count + excess)},
-         {5: -int(count)}, {5: 2**30 * one + int(count)}],
+         {5: -int(count), 0: int(count + residual)}, {5: 2**30 * one + int(count)}],
         [{5: num, 0: num + math.ceil(count + residual)}, {5: -math.ceil(count)},
          {5: num, 6: num + math.ceil(count + excess)}, {5: 2**30 * one + math.ceil(count)}],
     )

@@ -40,10 +40,13 @@ class NormBoundsTest(parameterized.TestCase):
     radius = encode.checked_radius(schema_lib.Schema(fields), None)
     self.assertAlmostEqual(radius, math.sqrt(5))
 
-  @parameterized.parameters(((_ANY, _AGE), None), ((_FAR,), 0.9), ((_SEX, _AGE), 0.5))
+  @parameterized.parameters(
+      ((_ANY, _AGE), None), ((_FAR,), 0.999), ((_SEX, _AGE), 0.5), ((_AGE,), 0.0), ((_AGE,), -1.0)
+  )
   def test_a_radius_that_cuts_every_row_is_refused(self, fields, radius):
     with self.assertRaisesRegex(ValueError, "`norm` must"):
       encode.checked_radius(schema_lib.Schema(fields), radius, "norm")
+    self.assertEqual(encode.checked_radius(schema_lib.Schema((_FAR,)), 1.0), 1.0)
 
   def test_a_radius_is_told_that_makes_noise_for_nothing(self):
     self.assertEqual([
@@ -68,6 +71,14 @@ class NormBoundsTest(parameterized.TestCase):
     schemas = dict.fromkeys(views, schema_lib.Schema((_FAR,)))
     with self.assertRaisesRegex(ValueError, f"`{name}` must"):
       encode.checked_norms(schemas, radius, view_norms)
+
+  def test_what_is_not_public_is_named(self):
+    for schema in (
+        schema_lib.Schema((_AGE, schema_lib.Field("x"))),
+        schema_lib.Schema((_AGE, schema_lib.Field("x", "string")), label="x"),
+    ):
+      with self.assertRaisesRegex(ValueError, r"`fields\[x\]"):
+        encode.public_scaling(schema)
 
   def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
     schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
@@ -95,8 +106,11 @@ class EncodeTest(parameterized.TestCase):
     self.assertLen(self._SCHEMA.feature_names, 5)
 
   def test_positions(self):
-    names = ("9", "10", "ill")
-    np.testing.assert_array_equal(encode.positions(self._COLUMNS["y"], names), [1, 0, 2])
+    np.testing.assert_array_equal(encode.positions(self._COLUMNS["y"], ("9", "10")), [1, 0, -1])
+
+  def test_order_is_of_numbers_and_then_of_texts(self):
+    found = encode.in_order(["ill", "10", "a", "9", "-1"])
+    self.assertEqual(found, ("-1", "9", "10", "a", "ill"))
 
   def test_scaling_is_that_of_all_rows_together(self):
     blocks = [self._FEATURES[:1], self._FEATURES[1:]]
@@ -107,12 +121,23 @@ class EncodeTest(parameterized.TestCase):
     expected = (filled - means) / filled.std(axis=0)
     expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
     np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
+    np.testing.assert_allclose(scaling.undo(expected), filled, atol=1e-12)
 
-  def test_constant_features_become_zero(self):
-    blocks = [np.full((7, 5), 0.1)]
+  @parameterized.parameters(0.0, 0.1, 1e9 + 0.1)
+  def test_constant_features_become_zero(self, value):
+    blocks = [np.full((7, 5), value)]
     scaling = encode.standard_scaling(lambda: blocks, self._SCHEMA)
     np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
+    np.testing.assert_allclose(scaling.undo(np.ones((1, 5)))[:, [0, 1, 2, 4]], value, rtol=1e-12)
+
+  def test_scalings_of_views_are_joined_and_come_back(self):
+    scalings = [encode.public_scaling(schema_lib.Schema(own)) for own in ((_AGE,), (_FAR, _ANY))]
+    joined = encode.FeatureScaling.joined(scalings)
+    for found in (joined, encode.FeatureScaling.from_json(joined.to_json())):
+      np.testing.assert_array_equal(found.fill, [50, 70, 5])
+      np.testing.assert_array_equal(found.shift, [50, 70, 5])
+      np.testing.assert_array_equal(found.factor, [1 / 30, 1 / 10, 1 / 2])
 
   def test_a_feature_without_a_value_is_named(self):
-    with self.assertRaisesRegex(ValueError, "c=u"):
-      encode.means([self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA.feature_names)
+    with self.assertRaisesRegex(ValueError, "'n'"):  # The others have one row's.
+      encode.means([self._FEATURES[2:]], self._SCHEMA.feature_names)
