@@ -112,8 +112,9 @@ class SlotTest(absltest.TestCase):
 
   def test_is_that_of_the_sketch_and_then_that_of_least_loss(self):
     path = os.path.join(self.create_tempdir().full_path, "sketch")
-    centers = np.eye(2, sketch.SIZE)
-    (0.3 * centers[0] + 0.7 * centers[1]).tofile(path)
+    # By squares the second one is nearest; by differences with their signs, it isn't.
+    centers = np.array([[2.0], [1.0]]) * np.eye(2, sketch.SIZE)
+    (0.1 * centers[0] + 0.8 * centers[1]).tofile(path)
     examples = tf.constant(_RNG.normal(size=(9, 4)), tf.float32), tf.constant([0, 1, 2] * 3)
     update = client_messages.update_of(
         _MODEL, tf.zeros([15]), examples, local_steps=20, learning_rate=0.5, own_labels=True
