@@ -55,7 +55,7 @@ class RoundMessageTest(parameterized.TestCase):
     message = client_messages.round_message(update, tf.constant(1), 2, 1e-3).numpy()
     np.testing.assert_allclose(message, [*np.zeros(16), *clipped * np.eye(15)[3], 0.2, bit])
 
-  @parameterized.parameters(0.0, 1e-12, 0.7, 3.0, 500.0, 1e300)
+  @parameterized.parameters(0.0, 1e-12, 0.125, 0.7, 3.0, 500.0, 1e300)
   def test_the_histogram_has_a_place_for_every_norm(self, norm):
     message = client_messages.norm_message(tf.constant([norm, 0.0], tf.float64)).numpy()
     place = np.digitize(norm, bounded_sums.NORM_BINS)
