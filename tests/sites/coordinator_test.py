@@ -116,14 +116,17 @@ class SitesThatFailTest(sample_sites.TestCase):
 
   @parameterized.parameters(0, 1, 5)  # At hello, at keys, in a round.
   def test_a_lost_site_is_named(self, num_exchanges):
-    sites = self.make()
+    sites, lost = self.make(), []
 
     def exchange(requests):
       is_there = len(sites.sent) < 3 * num_exchanges
+      lost.extend(name for name in requests if not is_there)
       return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
 
     with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
       sites.fit(3, exchange)
+    # It was asked once more, alone.
+    self.assertEqual(lost, ["east", "north", "south", "north"])
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
     sites, turns = self.make(), iter(range(10**6))
@@ -230,3 +233,13 @@ class SitesThatFailTest(sample_sites.TestCase):
     federation = self.make(widths=widths, privacy=privacy).federation
     with self.assertRaisesRegex(ValueError, name):
       coordinator_lib.with_privacy(config, federation)
+
+  def test_a_fit_costs_what_the_file_allows_or_less(self):
+    config, exact = kmeans_config.KMeansConfig(2), self.make().federation
+    private = self.make(privacy=sample_sites.PRIVATE).federation
+    for epsilon, expected in ((None, 4.0), (4.0, 4.0), (1.5, 1.5)):
+      found = coordinator_lib.with_privacy(config, private, epsilon).privacy
+      self.assertEqual((found.epsilon, found.delta, found.min_clients), (expected, 1e-6, 2))
+    for federation, epsilon in ((private, 4.001), (private, 0.0), (exact, 1.0)):
+      with self.assertRaisesRegex(ValueError, "`epsilon` must"):
+        coordinator_lib.with_privacy(config, federation, epsilon)
