@@ -1,6 +1,8 @@
 """Tests for fl_clustering.sites.coordinator: the bits are those of one process."""
 
+import itertools
 import struct
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -155,6 +157,34 @@ class SitesThatFailTest(sample_sites.TestCase):
 
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
       sites.fit(3, exchange)
+
+  @parameterized.product(do=("hello", "keys", "ask"), arrays=({}, {"more": np.ones(1)}))
+  def test_an_answer_with_more_is_refused_by_name(self, do, arrays):
+    sites = self.make()
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      if wire.unpack(requests["east"], 2**30)[0]["do"] == do:
+        header, own = wire.unpack(answers["east"], 2**30)
+        more = {} if arrays else {"more": 1}
+        answers["east"] = wire.pack({**header, **more}, {**own, **arrays})
+      return answers
+
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
+      sites.fit(3, exchange)
+    # At once: nothing else was sent afterwards.
+    self.assertEqual(wire.unpack(sites.sent[-1][1], 2**30)[0]["do"], do)
+
+  def test_the_log_says_what_was_sent_and_how_long_it_took(self):
+    sites = self.make()
+    coordinator = sites.coordinator()
+    with mock.patch.object(coordinator_lib.time, "perf_counter", itertools.count(5).__next__):
+      coordinator.start()
+    self.assertEqual(coordinator.log, [
+        {"what": what, "bytes_down": len(sent[0][1]), "seconds": 1,
+         "most_bytes_up": max(len(answer) for *_, answer in sent)}
+        for what, sent in (("hello", sites.sent[:3]), ("keys", sites.sent[3:]))
+    ])
 
   @parameterized.parameters(0, 1, 2)  # In the place of hello, of keys, of a round.
   def test_whatever_a_site_answers_is_one_line_that_names_it(self, num_before):
