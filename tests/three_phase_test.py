@@ -16,12 +16,10 @@ from fl_clustering.methods import controls
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
-from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
-from fl_clustering.three_phase import rows as rows_lib
 from tests import letters
 from tests import local_runtime
 from tests import nightly
@@ -448,20 +446,3 @@ class ThreePhaseTest(parameterized.TestCase):
       memory.return_value.available = 4 * 5 * _task.num_parameters - 1
       with self.assertRaisesRegex(run_lib.TooLarge, f"`{name}`"):
         _run(config)
-
-  @nightly.only  # By day, `method_runs_contract_test` stops runs of all methods.
-  def test_stopped_again_and_again_gives_the_same(self):
-    settings = {
-        "methods": ("kmeans", "dynamic_distance"), "clients_per_round": 3, "num_clusters": 2
-    }
-    config = _config(**settings)
-    result, expected = _recorded_run(settings)
-    expected_rows = list(rows_lib.of_result(config, result))
-    folder = self.create_tempdir().full_path
-    for stop_at in (("pretrain", 1), ("kmeans", 0), ("fedavg", 1), ("local", 3)):
-      with self.subTest(stop_at=stop_at), self.assertRaises(run_recorder.Stop):
-        _run(config, checkpoint.Checkpoints(folder), [run_recorder.Recorder(stop_at)])
-    recorder = run_recorder.Recorder()
-    result = _run(config, checkpoint.Checkpoints(folder), [recorder])
-    self.assertEqual(list(rows_lib.of_result(config, result)), expected_rows)
-    self.assertEqual(recorder.rows, expected.rows)

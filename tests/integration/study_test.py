@@ -1,7 +1,6 @@
 import contextlib
 import os
 import pathlib
-import shutil
 import signal
 import tempfile
 import time
@@ -109,16 +108,6 @@ class StudyTest(parameterized.TestCase):
     # What only serves to go on is gone.
     self.assertEmpty(os.listdir(os.path.join(_uninterrupted, "checkpoints")))
 
-  def test_costs_of_rounds_end_with_those_of_the_cell(self):
-    rounds = pd.read_csv(os.path.join(_uninterrupted, "rounds.csv"))
-    keys = ["setting", "seed", "method"]
-    last = rounds.groupby([*keys, "metric"])["value"].last().unstack()
-    cells = _cells(_uninterrupted).set_index(keys).loc[last.index]
-
-    np.testing.assert_array_equal(last["steps"], cells["steps"])
-    np.testing.assert_array_equal(last["bytes"], cells["bytes_down"] + cells["bytes_up"])
-    np.testing.assert_array_equal(last["accuracy"], cells["accuracy"])
-
   def _end_when(self, folder, pattern, *flags, signal_num=signal.SIGKILL):
     """Runs a study and ends it while it measures, as soon as there is such a file.
 
@@ -154,24 +143,6 @@ class StudyTest(parameterized.TestCase):
     self.assertNotRegex(stderr + more, "Traceback|Warning")
     self._assert_same(folder)
 
-  def test_a_cell_whose_process_is_killed_fails_and_is_tried_again(self):
-    folder = os.path.join(_base, "lost")
-    with run_folder.started(*_study(folder, "--jobs=1")) as process:
-      while not (found := list(pathlib.Path(folder).glob("checkpoints/*/kmeans.npz"))):
-        self.assertIsNone(process.poll())
-        time.sleep(0.01)
-      children = psutil.Process(process.pid).children()
-      max(children, key=lambda child: child.memory_info().rss).kill()
-      _, stderr = process.communicate()
-
-    self.assertEqual(process.returncode, 1, stderr)
-    (failure,) = pd.read_csv(os.path.join(folder, "failures.csv")).to_dict("records")
-    self.assertStartsWith(found[0].parent.name, f"{failure['setting']}-seed{failure['seed']}")
-    self.assertIn("SIGKILL", failure["last words"])
-    _run_here(folder, "--jobs=1", "--resume")
-    self.assertNotIn("failures.csv", os.listdir(folder))
-    self._assert_same(folder)
-
   def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
     with open("examples/last_layer.py", encoding="utf-8") as file:
       script = file.read()
@@ -189,19 +160,6 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
     self.assertEqual(list(run.document["inputs"]["own_methods"]), ["last_layer"])
     self.assertEqual(_cells(folder).set_index("method")["clusters"]["last_layer"], 2)
-
-  @parameterized.parameters("num_seeds=3", "num_folds=2", "settings=iid", "learning_rate=0.2")
-  def test_other_settings_are_refused(self, setting):
-    with self.assertRaisesRegex(launch.InputError, f"^`{setting.split('=')[0]}`"):
-      _run_here(_uninterrupted, f"--{setting}", "--resume")
-
-  def test_other_data_are_refused(self):
-    folder = os.path.join(_base, "unfinished")
-    shutil.copytree(_uninterrupted, folder)
-    os.remove(os.path.join(folder, "report.html"))
-
-    with self.assertRaisesRegex(launch.InputError, "^`output_dir` .*same examples"):
-      _run_here(folder, _write_data("other_data", seed=1), "--resume")
 
   def test_clients_of_files(self):
     data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")

@@ -1,4 +1,4 @@
-"""Tests for what the federated estimators share, each by both of them."""
+"""Tests of what the federated estimators share, each by both of them."""
 
 import inspect
 from unittest import mock
@@ -72,7 +72,7 @@ class RulesOfScikitLearnTest(parameterized.TestCase):
   def test_every_argument_is_documented_where_it_is_typed(self, name):
     kind = type(_estimator(name))
     for argument in inspect.signature(kind).parameters:
-      self.assertIn(f"\n      {argument}: ", kind.__init__.__doc__)
+      self.assertIn(f"\n  {argument}: ", inspect.getdoc(kind.__init__))
 
 
 class FormsTest(parameterized.TestCase):

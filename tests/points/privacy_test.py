@@ -120,8 +120,8 @@ class ViewPrivacyTest(parameterized.TestCase):
   def test_side_by_side_it_is_one_ball(self):
     settings = privacy.ViewPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
     ball = privacy.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
-    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit", "unit_norm",
-                 "neighboring_relation", "points_per_client"):
+    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit_norm",
+                 "points_per_client"):
       self.assertEqual(getattr(settings, name), getattr(ball, name), name)
 
 

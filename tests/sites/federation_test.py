@@ -306,7 +306,7 @@ class RowsTest(absltest.TestCase):
         **({} if privacy is None else {"exact": None, "privacy": privacy}),
     )
     directory = os.path.join(self.folder, folder)
-    return rows_lib.read(directory, schemas, federation_lib.Federation(document))
+    return rows_lib.read(directory, schemas, federation_lib.Federation(document))[0]
 
   def _views(self, **more):
     return views_lib.from_json({"resources": [

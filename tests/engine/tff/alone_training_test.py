@@ -1,18 +1,13 @@
-from unittest import mock
-
 from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import alone_training
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import heads
 from tests import letters
 from tests import local_runtime
 from tests import small_task
 from tests.engine.tff import small_engine
-from tests.engine.tff import small_messages
 
 # Not everyone takes part, and client "c" in no round; numbers and epochs are those of each round.
 _ROUNDS = (
@@ -56,31 +51,6 @@ class TrainAloneTest(absltest.TestCase):
     first, of_first = small_engine.engine().train_alone(_vectors(), _ROUNDS[:1])
     rest, of_rest = small_engine.engine().train_alone(first, _ROUNDS[1:])
     self._assert_equal((rest, of_first + of_rest), (trained, made))
-
-  def test_messages_of_any_size_give_the_same(self):
-    whole = small_engine.engine().train_alone(_vectors(), _ROUNDS)
-    build_rounds, sent = alone_training.build_rounds, []
-
-    def build(*args):
-      do_all = build_rounds(*args)
-
-      def do(models, jobs):
-        sent.append([len(job["model"]) for job in jobs])
-        # In another order, as several workers would answer.
-        return list(do_all(models, jobs))[::-1]
-
-      return do
-
-    with (
-        small_messages.limit(3 * _vectors()[0].nbytes),
-        mock.patch.object(alone_training, "build_rounds", build),
-        # One head, which is cut in two or more.
-        mock.patch.object(heads, "FEWEST_HEADS", 1),
-        mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
-    ):
-      parts = small_engine.engine().train_alone(_vectors(), _ROUNDS)
-    self._assert_equal(parts, whole)
-    self.assertEqual(sent, [[2], [2], [1]])
 
   def test_divergence_names_round_and_client(self):
     engine = small_engine.engine(options=client_update.LocalTraining(20, 3e38))

@@ -9,7 +9,6 @@ from fl_clustering.engine.tff import evaluation
 from tests import local_runtime
 from tests import small_task
 from tests.engine.tff import small_engine
-from tests.engine.tff import small_messages
 
 # All clients.
 _ALL = np.arange(5)
@@ -41,15 +40,3 @@ class ClientMomentsTest(absltest.TestCase):
       parts = _moments()
     client_moments.build_moments.cache_clear()
     np.testing.assert_allclose(parts, whole, atol=1e-5)
-
-  def test_messages_of_any_size_give_the_same_in_any_order(self):
-    whole = _moments()
-    inner = client_moments.build_moments(_TASK.model, True)
-    find_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
-    with (
-        small_messages.limit(2 * 4 * 11 * 2 * 10),
-        mock.patch.object(client_moments, "build_moments", return_value=find_all),
-    ):
-      parts = _moments()
-    self.assertEqual([len(call.args[1]) for call in find_all.call_args_list], [2, 2, 1])
-    np.testing.assert_array_equal(parts, whole)

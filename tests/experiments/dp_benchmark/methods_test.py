@@ -40,7 +40,7 @@ class MethodsTest(parameterized.TestCase):
     self.assertGreater(self._loss(method, epsilon=0.05), loss)
 
   def test_privacy_of_clients_costs_more(self):
-    clients = {"client_sizes": (300,) * 20}
+    clients = {"num_clients": 20}
     self.assertGreater(
         self._loss("refine_server", {**clients, "unit_points": 300}, epsilon=0.5),
         self._loss("refine_server", clients, epsilon=0.5),

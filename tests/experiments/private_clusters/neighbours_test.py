@@ -111,9 +111,7 @@ class NeighboursTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = os.path.realpath(temporary.name)
+    cls.base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.without = staticmethod(functools.cache(cls._without))
 
   @classmethod

@@ -7,6 +7,7 @@ from experiments.study import cells as cells_lib
 from experiments.study import config as config_lib
 from experiments.study import summary
 from fl_clustering.three_phase import config as run_config
+from tests.experiment_shell import run_folder
 
 METHODS = ("kmeans", "ifca")
 _KEYS = ["setting", "seed", "fold", "method"]
@@ -80,3 +81,9 @@ def tables(study, scores_of=_usual):
 def document(study):
   """Returns `config.json`."""
   return {"experiment": "study", "config": study.to_json(), "versions": {"python": "3"}}
+
+
+def write(folder, **changes):
+  """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`."""
+  study = config(**changes)
+  return run_folder.written(folder, document(study), tables(study))
