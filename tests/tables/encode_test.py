@@ -50,7 +50,7 @@ class NormBoundsTest(parameterized.TestCase):
     self.assertEqual(encode.checked_norms(shortest, 1.0, None), ({"radius": 1.0}, []))
 
   def test_a_radius_is_told_that_makes_noise_for_nothing(self):
-    for field, radius, num_warnings in ((_FAR, 2.0, 0), (_FAR, 3.0, 1), (_ANY, 1e3, 0)):
+    for field, radius, num_warnings in ((_FAR, 5**0.5, 0), (_FAR, 3.0, 1), (_ANY, 1e3, 0)):
       schemas = {schema_lib.NO_VIEW: schema_lib.Schema((field, _AGE))}
       norms, warnings = encode.checked_norms(schemas, radius, None)
       self.assertEqual((norms, len(warnings)), ({"radius": radius}, num_warnings))
