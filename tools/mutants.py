@@ -54,6 +54,12 @@ _TESTS = {
     "private_clusters/slot_sums": (
         "private_clusters/slot_sums", "private_clusters/fitting",
         "private_clusters/replay private_clusters/door"),
+    "sites/questions": ("sites/questions", "sites/site"),
+    "sites/site_ledger": ("sites/federation", "sites/site_folder", "sites/site"),
+    "sites/masking": ("sites/masking", "sites/site"),
+    "sites/coordinator": ("sites/coordinator", "sites/site"),
+    "tables/encode": ("tables/encode",),
+    "engine/tff/client_messages": ("engine/tff/client_messages", "engine/bounded_sums"),
 }
 _OPERATORS = re.compile(
     "core/(AddNot|NumberReplacer|RemoveDecorator|ExceptionReplacer|ZeroIterationForLoop|"

@@ -194,7 +194,7 @@ def standard_scaling(
   deviations = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
   # What rounding leaves of a constant feature.
   is_constant = deviations <= 1e-12 * np.abs(shift)
-  factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
+  factor = 1 / np.where(is_constant, np.inf, deviations)
   place = 0
   for field in schema.features:
     if field.is_numeric and field.public_scaling is not None:
