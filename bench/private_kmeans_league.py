@@ -93,7 +93,7 @@ def load_dataset(name: str, data_dir: str | None = None) -> data_lib.BenchmarkDa
 
   published, source = PUBLISHED[name], "scikit-learn"
   if name == "letter":
-    points, source = data_lib.load_uci("letter", data_dir)
+    points, source = data_lib.load_letter(data_dir)
   elif name == "iris":
     points = datasets.load_iris().data
   else:

@@ -1,22 +1,21 @@
-"""Times what is computed here over the same work elsewhere, as ratios in one run.
+"""Times the engines over the same work elsewhere, as ratios in one run.
 
   bazel run bench:speed
   bazel run bench:speed -- --only=engine --model=cnn_small --launches=3
   bazel run bench:speed -- --only=jax,first_run --model=cnn
 
-Each case has a limit: the same arithmetic in plain TensorFlow or NumPy, or scikit-learn; that of
-the engine in JAX, which has an environment of its own, is the engine in TFF.  Cases and
-limits take turns within a process, after a turn that is not timed.  Several processes are launched,
-because the same code differs more from launch to launch than from call to call.  Printed are the
-medians over launches of a launch's medians, and of their ratios, with the lowest and the highest
-launch.  The memory is the peak of TFF's worker process as the kernel counts it, in any turn of any
-launch.  A first run is timed once in a launch.  Run it on a quiet machine.
+Each case has a limit: the same arithmetic in plain TensorFlow; that of the engine in JAX, which has
+an environment of its own, is the engine in TFF.  Cases and limits take turns within a process,
+after a turn that is not timed.  Several processes are launched, because the same code differs more
+from launch to launch than from call to call.  Printed are the medians over launches of a launch's
+medians, and of their ratios, with the lowest and the highest launch.  The memory is the peak of
+TFF's worker process as the kernel counts it, in any turn of any launch.  A first run is timed once
+in a launch.  Run it on a quiet machine.
 """
 
 from concurrent import futures
 import contextlib
 import functools
-import math
 import multiprocessing
 import os
 import statistics
@@ -27,7 +26,6 @@ from typing import Any, Callable, ContextManager, Iterator, NamedTuple
 
 from absl import flags
 import numpy as np
-from sklearn import cluster as sklearn_cluster
 import tensorflow as tf
 
 from bench import engine_calls
@@ -35,15 +33,11 @@ from bench import peer_environments
 from bench import plain_tensorflow
 from clustering_basics import validate
 from experiment_shell import launch
-from fl_clustering import kmeans as kmeans_lib
 from fl_clustering import runtime
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
-from fl_clustering.multiview import server_step
-from fl_clustering.points import secure_sums
-from fl_clustering.engine.tff import point_files
 
 _SEED = 1
 
@@ -68,9 +62,11 @@ class _Times(NamedTuple):
 
 @contextlib.contextmanager
 def _engine_in_tff(task: Any, num_cores: int) -> Iterator[tuple[Any, runtime.LocalRuntime]]:
-  training = client_update.LocalTraining(engine_calls.BATCH_SIZE, engine_calls.LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores) as local:
-    yield engine_lib.Engine(task, folder, training, engine_calls.SEED), local
+    engine = engine_lib.Engine(
+        task, folder, engine_calls.BATCH_SIZE, engine_calls.LEARNING_RATE, engine_calls.SEED
+    )
+    yield engine, local
 
 
 @contextlib.contextmanager
@@ -170,148 +166,10 @@ def _first_run(unused_model: str) -> Iterator[tuple[_Cases, None]]:
   yield cases, None
 
 
-@contextlib.contextmanager
-def _federated_kmeans(unused_model: str) -> Iterator[tuple[_Cases, int]]:
-  """A fit with all that it needs, against scikit-learn's with ten starts on the pooled points."""
-  num_clusters, num_points, num_clients = 16, 100_000, 5
-  rng = np.random.default_rng(0)
-  centers = rng.standard_normal((num_clusters, 64))
-  clusters = rng.integers(num_clusters, size=num_points)
-  points = centers[clusters] + rng.standard_normal((num_points, 64))
-  shares = np.cumsum(rng.dirichlet(np.full(num_clients, 0.5), num_clusters), axis=1)
-  owners = (rng.random(num_points)[:, np.newaxis] > shares[clusters, :-1]).sum(axis=1)
-  clients = {str(owner): points[owners == owner] for owner in np.unique(owners)}
-  with runtime.LocalRuntime() as local:
-    cases: _Cases = {
-        "federated k-means, 100,000 x 64, K = 16": (
-            lambda turn: kmeans_lib.FederatedKMeans(num_clusters, random_state=turn).fit(clients),
-            lambda turn: sklearn_cluster.KMeans(
-                num_clusters, n_init=10, random_state=turn
-            ).fit(points),
-        )
-    }
-    yield cases, local.worker_pid
-
-
-@contextlib.contextmanager
-def _private_kmeans(unused_model: str) -> Iterator[tuple[_Cases, None]]:
-  """Private k-means against scikit-learn's with one start, and Google's tree node by node."""
-  # Imported here: other groups need none of it.
-  from bench import lsh_tree_reference
-  from dp_clustering import clustering
-  from dp_clustering import clustering_params
-  from dp_clustering import coreset
-  from dp_clustering import ledger as ledger_lib
-  from dp_clustering import lsh_tree
-  from dp_clustering import noise
-  from dp_clustering import privacy_calculator
-  from dp_clustering import private_sums
-  from dp_clustering.demo import data_generation
-
-  k, radius = 64, 1.0
-  budget = clustering_params.DifferentialPrivacyParam(1.0, 1e-6)
-  data = data_generation.generate_synthetic_dataset(
-      num_points=100_000, dim=100, num_clusters=k, cluster_ratio=8.0, radius=radius,
-      rng=np.random.default_rng(_SEED),
-  )
-  tree_param = lsh_tree.default_tree_param(
-      k, data.dim, data.num_points,
-      privacy_calculator.lsh_noise(
-          budget, None, None, lsh_tree.DEFAULT_MAX_DEPTH
-      ).sum_noise_multiplier,
-  )
-  hyperplanes = np.random.default_rng(_SEED).normal(size=(tree_param.max_depth, data.dim))
-
-  def our_coreset(unused_turn: int) -> coreset.Coreset:
-    source = noise.NoNoise()
-    sums = private_sums.PrivateSums(
-        data.datapoints, radius, source, ledger_lib.Ledger(math.inf, 1e-6, source)
-    )
-    return coreset.private_lsh_coreset(
-        sums, k, tree_param, privacy_calculator.LshNoise(0.0, 0.0), np.random.default_rng(_SEED)
-    )
-
-  def node_by_node(unused_turn: int) -> tuple[np.ndarray, np.ndarray]:
-    return lsh_tree_reference.coreset(
-        data.datapoints, radius, hyperplanes, tree_param, data.num_points, lambda count: count,
-        lambda sums: sums,
-    )
-
-  assert sorted(our_coreset(0).weights) == sorted(node_by_node(0)[1])
-  one_start = lambda turn: sklearn_cluster.KMeans(k, n_init=1, random_state=turn).fit(
-      data.datapoints
-  )
-  cases: _Cases = {
-      f"private k-means, {name}, 100,000 x 100, K = 64": (
-          functools.partial(lambda method, _: method(k, data, budget), method), one_start
-      )
-      for name, method in clustering.METHODS.items()
-  }
-  yield {**cases, "LSH tree and coreset, without noise": (our_coreset, node_by_node)}, None
-
-
-# Those of the UCI data "Multiple Features".
-_WIDTHS = (216, 76, 64, 6, 240, 47)
-
-
-def _iteration(
-    points: np.ndarray, centers: np.ndarray, betas: np.ndarray, view_factors: np.ndarray
-) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:
-  """Returns the sums of one iteration of multi-view k-means in NumPy."""
-  splits = np.cumsum(_WIDTHS)[:-1]
-  views = list(zip(np.split(points, splits, axis=1), np.split(centers, splits, axis=1)))
-  kernels = [
-      np.exp(-beta * np.maximum(
-          (x * x).sum(axis=1)[:, None] - 2 * x @ a.T + (a * a).sum(axis=1), 0
-      ))
-      for beta, (x, a) in zip(betas, views)
-  ]
-  costs = sum(factor * (1 - kernel) for factor, kernel in zip(view_factors, kernels))
-  members = np.eye(len(centers))[costs.argmin(axis=1)]
-  weights = [members * kernel for kernel in kernels]
-  sums = [w.T @ x for w, (x, _) in zip(weights, views)]
-  return sums, [w.sum(axis=0) for w in weights], [(members - w).sum() for w in weights]
-
-
-@contextlib.contextmanager
-def _multi_view(unused_model: str) -> Iterator[tuple[_Cases, int]]:
-  """A round over 2,000 points of five clients, against an iteration over all points in NumPy."""
-  from dp_clustering import point_grid
-
-  num_clusters, num_clients, rng = 10, 5, np.random.default_rng(0)
-  steps = point_grid.POINT_STEPS / 100  # No point is as far as that.
-  points = np.rint(rng.standard_normal((2000, sum(_WIDTHS))) * steps)
-  model = server_step.MultiViewModel(
-      centers=points[:num_clusters], view_weights=np.full(len(_WIDTHS), 1 / len(_WIDTHS)),
-      alpha=2.0, rates=1 / np.array(_WIDTHS) / steps**2, widths=_WIDTHS,
-  )
-  query = model.query()
-  shares = {str(i): share for i, share in enumerate(np.array_split(points, num_clients))}
-  nothing = {client_id: points[:0] for client_id in shares}
-  limit = lambda _: _iteration(points, model.centers, model.rates, model.view_factors)
-  with contextlib.ExitStack() as stack:
-    local = stack.enter_context(runtime.LocalRuntime())
-    all_points, no_points = (
-        secure_sums.FederatedPoints(
-            point_files.write_files(of, stack.enter_context(tempfile.TemporaryDirectory())),
-            num_clusters,
-        )
-        for of in (shares, nothing)
-    )
-    cases: _Cases = {
-        "multi-view round, 2,000 points, six views": (lambda _: all_points.totals(query), limit),
-        "the same without points: TFF's dispatch": (lambda _: no_points.totals(query), limit),
-    }
-    yield cases, local.worker_pid
-
-
 _GROUPS: dict[str, Callable[[str], ContextManager[tuple[_Cases, int | None]]]] = {
     "engine": _engine,
     "jax": _jax,
     "first_run": _first_run,
-    "federated_kmeans": _federated_kmeans,
-    "private_kmeans": _private_kmeans,
-    "multi_view": _multi_view,
 }
 
 flags.DEFINE_list("only", list(_GROUPS), f"Comma-separated, of: {', '.join(_GROUPS)}.")

@@ -31,7 +31,6 @@ from clustering_basics import validate
 from experiment_shell import launch
 from fl_clustering import runtime
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
@@ -77,10 +76,11 @@ def _accuracies(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> Iterator[tuple[str, np.ndarray]]:
   """Yields each method's name, and the clients' accuracy under all its trainings."""
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
-    engine = engine_lib.Engine(task, folder, local_training, config.seed, config)
+    engine = engine_lib.Engine(
+        task, folder, config.batch_size, config.learning_rate, config.seed, config
+    )
     pretrained = pretraining.pretrain(config, engine, stage_runner, "")
     for name in _METHODS.value:
       if name in method_registry.CONTROLS:

@@ -8,7 +8,7 @@ is then one setting for all of them.
 """
 
 import dataclasses
-from typing import Any, Callable, ClassVar, Collection, Mapping, TYPE_CHECKING
+from typing import Any, Callable, ClassVar, Collection, Mapping, Sequence, TYPE_CHECKING
 
 from clustering_basics import validate
 
@@ -68,6 +68,16 @@ class Option:
   def described(self) -> str:
     """Returns the option's meaning and its default, in sentences."""
     return f"{self.about} Default: {self.stated_default()}."
+
+  def read(self, texts: Sequence[str]) -> tuple[Any, ...]:
+    """Returns the values that texts stand for; ValueError if a number is none."""
+    try:
+      return tuple(text if text == self.word else self.kind(text) for text in texts)
+    except ValueError as e:
+      rule = "be whole numbers" if self.kind is int else "be numbers"
+      if self.word is not None:
+        rule = f"be a whole number or {self.word}"
+      raise validate.error(self.name, rule, ",".join(texts)) from e
 
   def check(self, value: Any) -> None:
     """Raises a ValueError unless the option can have this value.

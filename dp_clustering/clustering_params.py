@@ -141,18 +141,11 @@ def content_raises_nothing() -> np.errstate:
   return np.errstate(all="ignore")
 
 
-def is_missing(entry: Any) -> bool:
-  """Returns whether a cell is None, masked, or pandas' NA or NaT."""
-  # Only who has imported pandas can have its objects.
-  pandas = sys.modules.get("pandas")
-  if pandas is not None and (entry is pandas.NA or entry is pandas.NaT):
-    return True
-  return entry is None or entry is np.ma.masked
-
-
 def _float_of(entry: Any) -> float:
   """Returns an entry of an array of objects as a float; what is missing is NaN."""
-  if is_missing(entry):
+  pandas = sys.modules.get("pandas")  # Only who has imported it can have its objects.
+  is_of_pandas = pandas is not None and (entry is pandas.NA or entry is pandas.NaT)
+  if is_of_pandas or entry is None or entry is np.ma.masked:
     return math.nan
   if isinstance(entry, (str, bytes)):  # Whether text reads as a number is content.
     raise TypeError("text is no number")

@@ -1,7 +1,6 @@
-"""The names of the columns of points in pandas' data frames."""
+"""The names of the columns of points in data frames of pandas, polars and what narwhals knows."""
 
 import numbers
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,12 @@ from clustering_basics import callers_line
 
 
 def is_frame(table: Any) -> bool:
-  """Returns whether a table is a data frame of pandas."""
-  pandas = sys.modules.get("pandas")  # Whoever has one has imported this.
-  return pandas is not None and isinstance(table, pandas.DataFrame)
+  """Returns whether a table is a data frame, with its rows in memory."""
+  if not hasattr(table, "columns"):
+    return False
+  import narwhals  # It takes long to import.
+
+  return narwhals.dependencies.is_into_dataframe(table)
 
 
 def column_names(table: Any, name: str) -> list[Any] | None:
@@ -21,14 +23,17 @@ def column_names(table: Any, name: str) -> list[Any] | None:
   That is an array, or a frame whose columns are numbered from 0 in their order.
 
   Raises:
-    TypeError: If a table has columns and is no frame of pandas.
+    TypeError: If a table has columns and is no frame, such as a query that is not computed.
     ValueError: If two columns have the same name.
   """
   if not is_frame(table):
     if hasattr(table, "columns"):
-      raise TypeError(f"{name} must be an array or a frame of pandas, got {type(table)}.")
+      raise TypeError(f"{name} must be an array or a data frame, got {type(table)}.")
     return None
-  names = list(table.columns)
+  import narwhals  # It takes long to import.
+
+  is_pandas = narwhals.dependencies.is_pandas_dataframe(table)  # Its names may be of any kind.
+  names = list(table.columns if is_pandas else narwhals.from_native(table).columns)
   if len(set(names)) < len(names):
     twice = next(column for column in names if names.count(column) > 1)
     raise ValueError(f"{name} must have columns of different names, got {twice!r} twice.")

@@ -6,7 +6,7 @@ for those who may see them.
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from dp_clustering import point_grid
 
 # Elements of points, or of their products with the centers, processed at a time.
 BLOCK_ELEMENTS = 2**18
+
+
+def _blocks(points: np.ndarray, width: int) -> Iterator[slice]:
+  """Yields places of points, so many at a time that a row of `width` numbers for each is little."""
+  size = max(1, BLOCK_ELEMENTS // width)
+  yield from (slice(start, start + size) for start in range(0, len(points), size))
 
 
 def nonprivate_labels_and_loss(
@@ -32,22 +38,19 @@ def nonprivate_labels_and_loss(
   """
   labels = np.empty(len(points), np.intp)
   block_losses = []
-  block_size = max(1, BLOCK_ELEMENTS // max(centers.shape))
-  for start in range(0, len(points), block_size):
-    rows = clustering_params.map_to_ball(points[start : start + block_size], radius)
-    nearest = point_grid.nearest(np, rows, centers)
-    labels[start : start + block_size] = nearest
-    residuals = rows - centers[nearest]
+  for block in _blocks(points, max(centers.shape)):
+    rows = clustering_params.map_to_ball(points[block], radius)
+    labels[block] = point_grid.nearest(np, rows, centers)
+    residuals = rows - centers[labels[block]]
     block_losses.append(np.einsum("ij,ij->", residuals, residuals))
   return labels, float(sum(block_losses))
 
 
 def nonprivate_clipped_share(points: np.ndarray, radius: float) -> float:
   """Returns the share of points that a fit cuts to the radius; not private, and 0 for no points."""
-  block_size = max(1, BLOCK_ELEMENTS // points.shape[1])
   num_clipped = 0
-  for start in range(0, len(points), block_size):
-    rows = points[start : start + block_size].astype(np.float64)
+  for block in _blocks(points, points.shape[1]):
+    rows = points[block].astype(np.float64)
     num_clipped += np.count_nonzero(np.square(rows).sum(axis=1) > radius * radius)
   return num_clipped / max(len(points), 1)
 
@@ -59,9 +62,8 @@ def nonprivate_loss(points: np.ndarray, centers: np.ndarray, radius: float) -> f
   is not finite has no such distance, and counts as the one that a fit makes of it.  Not private.
   """
   loss = 0.0
-  block_size = max(1, BLOCK_ELEMENTS // max(centers.shape))
-  for start in range(0, len(points), block_size):
-    rows = points[start : start + block_size].astype(np.float64)
+  for block in _blocks(points, max(centers.shape)):
+    rows = points[block].astype(np.float64)
     is_finite = np.isfinite(rows).all(axis=1)
     rows[~is_finite] = clustering_params.map_to_ball(rows[~is_finite], radius)
     residuals = rows - centers[point_grid.nearest(np, rows, centers)]

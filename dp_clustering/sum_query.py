@@ -14,7 +14,6 @@ import types
 from typing import Any, Mapping, Protocol, TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 if TYPE_CHECKING:
   from dp_clustering import noise
@@ -26,6 +25,9 @@ def grouped_sums(groups: np.ndarray, num_groups: int, values: Any) -> np.ndarray
   The values, below 2^31, are truncated towards zero, in place.  There are at most 2^22
   rows, so float64 is exact.
   """
+  # It takes long to import, and programs that read files import this module.
+  from scipy import sparse  # pylint: disable=g-import-not-at-top
+
   # Each row has one group, so the index pointers of the membership matrix are known.
   columns = np.arange(len(groups) + 1, dtype=groups.dtype)
   members = sparse.csc_array(

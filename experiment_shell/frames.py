@@ -54,9 +54,7 @@ def in_order(rows: pd.DataFrame, **orders: Iterable[Any]) -> pd.DataFrame:
   )
 
 
-def spread(
-    rows: pd.DataFrame, keys: Sequence[str], value: str = tidy_tables.VALUE, **further: Any
-) -> pd.DataFrame:
+def spread(rows: pd.DataFrame, keys: Sequence[str], **further: Any) -> pd.DataFrame:
   """Returns what the values of every key are like, in the order of the rows.
 
   Columns are the keys, `mean`, `sd`, `count`, `low` and `high`.  The last two are a standard
@@ -65,7 +63,7 @@ def spread(
   Args:
     further: From other columns to what is made of the values, as `DataFrameGroupBy.agg` takes it.
   """
-  found = rows.groupby(list(keys), sort=False)[value].agg(
+  found = rows.groupby(list(keys), sort=False)[tidy_tables.VALUE].agg(
       mean="mean", sd="std", count="count", **further
   ).reset_index()
   ends = {"low": found["mean"] - found["sd"], "high": found["mean"] + found["sd"]}

@@ -16,6 +16,7 @@ It is `absl.app.run`, with these differences:
 Only unexpected errors print a traceback.
 """
 
+import atexit
 import contextlib
 import errno
 import gc
@@ -23,8 +24,10 @@ import io
 import logging as std_logging
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import types
 from typing import Callable, Iterator, NoReturn
 
@@ -38,12 +41,14 @@ from absl import flags
 from absl import logging
 
 from clustering_basics import extras
+from clustering_basics import validate
 from experiment_shell import command_line
-from experiment_shell import temporary_folder
 
 _BAD_INPUT = 2
 _FAILED = 1
 _READER_GONE = 141  # 128 + SIGPIPE, as in shells.
+# TensorFlow fails in many words where a few kilobytes are left for temporary files.
+_LEAST_BYTES = 2**20
 # Python's own 700 fit programs that import less.
 _OBJECTS_BETWEEN_COLLECTIONS = 10_000
 
@@ -135,6 +140,41 @@ def _end(line: str, code: int) -> NoReturn:
   sys.exit(code)
 
 
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[None]:
+  """Gives this program, and the processes that it starts, a folder for temporary files.
+
+  TensorFlow writes a Python file for every function that it compiles, and deletes them only when
+  Python ends in the ordinary way.  This folder is deleted at the end, also by an interrupt: last of
+  all, as libraries delete what they have in there when Python ends.
+
+  Raises:
+    ValueError: If there is no room for them.
+  """
+  before = os.environ.get("TMPDIR")
+  # Python may take another one than what is meant.
+  parent = os.path.abspath(before or tempfile.gettempdir())
+  validate.utf_8(TMPDIR=parent)  # Or else TensorFlow can't use it.
+  try:
+    path = tempfile.mkdtemp(prefix="fl_clustering_", dir=parent)
+    # Registered before libraries are imported, so it is called after what they register.
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    with tempfile.TemporaryFile(dir=path) as file:
+      file.write(bytes(_LEAST_BYTES))
+  except OSError as e:
+    rule = f"be a folder with room for temporary files ({e.strerror or e})"
+    raise validate.error("TMPDIR", rule, parent) from e
+  tempfile.tempdir = os.environ["TMPDIR"] = path
+  try:
+    yield
+  finally:
+    tempfile.tempdir = None
+    if before is None:
+      del os.environ["TMPDIR"]
+    else:
+      os.environ["TMPDIR"] = before
+
+
 def _parsed(argv: list[str]) -> list[str]:
   with input_errors():  # There may be no working folder any more.
     try:
@@ -171,7 +211,7 @@ def run(main: Callable[[], None]) -> None:
   def in_own_folder(unused_argv: list[str]) -> None:
     with contextlib.ExitStack() as stack:
       with input_errors():
-        stack.enter_context(temporary_folder.own())
+        stack.enter_context(_temporary_folder())
       main()
 
   try:

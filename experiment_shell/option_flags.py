@@ -50,16 +50,6 @@ def define(settings: type, special: Mapping[str, Any] = {}, where: str = "") -> 
     _define(option, default, about, module_name=settings.__module__)
 
 
-def _read(option: options.Option, texts: list[str]) -> tuple[Any, ...]:
-  try:
-    return tuple(text if text == option.word else option.kind(text) for text in texts)
-  except ValueError as e:
-    rule = "be whole numbers" if option.kind is int else "be numbers"
-    if option.word is not None:
-      rule = f"be a whole number or {option.word}"
-    raise validate.error(option.name, rule, ",".join(texts)) from e
-
-
 def given(settings: type) -> dict[str, Any]:
   """Returns the values of a configuration's options that have one as flags, by name.
 
@@ -70,9 +60,9 @@ def given(settings: type) -> dict[str, Any]:
   for name, option in options.of(settings).items():
     value = getattr(flags.FLAGS, name)
     if value is not None and option.several:
-      value = _read(option, [text for text in value if text])
+      value = option.read([text for text in value if text])
     elif value is not None and option.word is not None:
-      (value,) = _read(option, [value])
+      (value,) = option.read([value])
     if value is not None:
       values[name] = value
   return values

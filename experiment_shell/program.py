@@ -85,7 +85,7 @@ def main(experiment: tidy_experiment.Experiment, config: Any, **options: Any) ->
     )
     finished = finished_run.FinishedRun(folder)
     if not len(results):
-      raise launch.RunFailed(f"all cells failed, {failures}")
+      raise launch.RunFailed(f"there are no results, as cells failed: {failures}")
     with launch.run_errors(folder):
       if not finished.has(output_folder.REPORT):
         tidy_report.report(experiment, finished)

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import json
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Generator, Iterable, Mapping, Sequence
 
 import tqdm
 
@@ -120,13 +120,14 @@ class Experiment:
       such as paths.
     cells: A function (config, data) that returns what is measured, as dicts of the keys.
     measure: A function (run, **cell) that returns, for each name in `tidy`, rows: dicts of its
-      columns, `metric` and `value`.  It must not depend on other cells.
+      columns, `metric` and `value`.  It must not depend on other cells, but see `num_first`.
     summarise: A function of the tidy tables by name, and `config.json`, that returns frames by
       name.  That called "headline" has one row or none.
     headlines: By the headline's verdict, texts with the names of its columns in braces; one that
       has no verdict is by "".
     reading: Paragraphs on how to read the report.
     tidy: The tidy tables, with their columns beside the keys.
+    optional: The tidy tables that a run writes, and `summarise` gets, only with rows.
     files: Further files that `measure` writes, and what is in them.
     folders: Further folders that `measure` writes, and what is in them.
     read: Further tables that `summarise` gets, with their columns.  With "profiles" and its
@@ -134,7 +135,10 @@ class Experiment:
       that the run has not written.  Where only a run's data say which columns a table has, its
       columns are None here.
     finish: A function (run, what `summarise` gets first) that writes what follows from all cells,
-      such as a model, when all are measured.  A resumed run may call it again.
+      such as a model, when all are measured, and before when the first ones are.  A resumed run
+      may call it again.
+    num_first: A function of the settings that returns how many of the first cells are measured
+      before the others, which may use what `finish` makes of these.
     charged_in: A function of the settings.  For a run that spends a privacy budget it returns the
       file without which the run is not resumed, such as `JOURNAL`; such a run is never overwritten.
       For other runs it returns None.
@@ -157,10 +161,12 @@ class Experiment:
   tidy: Mapping[str, tidy_tables.Columns] = dataclasses.field(
       default_factory=lambda: {RESULTS: {}}
   )
+  optional: tuple[str, ...] = ()
   files: Mapping[str, str] = dataclasses.field(default_factory=dict)
   folders: Mapping[str, str] = dataclasses.field(default_factory=dict)
   read: Mapping[str, tidy_tables.Columns | None] = dataclasses.field(default_factory=dict)
   finish: Callable[[Run, Mapping[str, Any]], None] | None = None
+  num_first: Callable[[Any], int] = lambda config: 0
   charged_in: Callable[[Any], str | None] = lambda config: None
   versions_of: tuple[str, ...] = ()
   failures: tuple[type[Exception], ...] = ()
@@ -210,6 +216,24 @@ def check_same_inputs(
     )
 
 
+def _measure_part(
+    journal: tidy_tables.Journal, bar: tqdm.tqdm, left: Sequence[Mapping[str, Any]],
+    outcomes: Generator[cell_processes.Outcome, None, None],
+) -> list[list[Any]]:
+  """Adds the cells that are measured to the journal; returns rows of those that failed."""
+  failures = []
+  with contextlib.closing(outcomes):
+    for cell, found in outcomes:
+      bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
+      if isinstance(found, Exception):
+        words = " ".join(str(found).split())
+        failures.append((left.index(cell), [*cell.values(), words]))
+      else:
+        journal.add(cell, found)
+      bar.update()
+  return [row for _, row in sorted(failures)]  # Whichever failed first.
+
+
 def _measure(
     experiment: Experiment, run_: Run, place: output_folder.OutputFolder, jobs: int,
     processes: cell_processes.Processes | None, client: Any,
@@ -217,31 +241,25 @@ def _measure(
   """Measures the cells that are not measured, and writes the tables."""
   cells = experiment.cells(run_.config, run_.data)
   journal = tidy_tables.Journal(place.join(JOURNAL), cells, experiment.columns)
-  left, failures = journal.left, []
-  outcomes = cell_processes.outcomes(
-      experiment.measure, run_, left, experiment.failures, jobs, processes, client
-  )
-  with contextlib.closing(outcomes), tqdm.tqdm(
-      total=len(cells), initial=len(cells) - len(left), unit="cell",
+  num_first = experiment.num_first(run_.config)
+  with tqdm.tqdm(
+      total=len(cells), initial=len(cells) - len(journal.left), unit="cell",
       disable=len(cells) == 1,  # What measures it shows how far it is.
   ) as bar:
-    for cell, found in outcomes:
-      bar.set_postfix_str(" ".join(map(str, cell.values())), refresh=False)
-      if isinstance(found, Exception):
-        words = " ".join(str(found).split())
-        failures.append((cells.index(cell), [*cell.values(), words]))
-      else:
-        journal.add(cell, found)
-      bar.update()
-  journal.write_tables(place)
-  if failures:
-    rows = [row for _, row in sorted(failures)]  # Whichever failed first.
-    place.write_text(FAILURES, output_folder.csv_text([*experiment.keys, "last words"], rows))
-    return
-  with contextlib.suppress(FileNotFoundError):
-    os.remove(place.join(FAILURES))
-  if experiment.finish is not None:
-    experiment.finish(run_, tidy(experiment, finished_run.FinishedRun(place.path)))
+    for part in (cells[:num_first], cells[num_first:]) if num_first else (cells,):
+      left = [cell for cell in journal.left if cell in part]
+      failures = _measure_part(journal, bar, left, cell_processes.outcomes(
+          experiment.measure, run_, left, experiment.failures, jobs, processes, client
+      ))
+      journal.write_tables(place, experiment.optional)
+      if failures:
+        header = [*experiment.keys, "last words"]
+        place.write_text(FAILURES, output_folder.csv_text(header, failures))
+        return
+      with contextlib.suppress(FileNotFoundError):
+        os.remove(place.join(FAILURES))
+      if experiment.finish is not None:
+        experiment.finish(run_, tidy(experiment, finished_run.FinishedRun(place.path)))
 
 
 def run(
@@ -293,13 +311,11 @@ def tidy(experiment: Experiment, finished: finished_run.FinishedRun) -> dict[str
 
   Looking up a table that is not there raises a `DamagedFile`.
   """
-  others = {
-      name: kinds for name, kinds in experiment.read.items()
-      if finished.has(tidy_tables.file_name(name))
-  }
+  may_lack = {*experiment.optional, *experiment.read}
   return finished_run.Part({
       name: tidy_tables.read(finished, tidy_tables.file_name(name), kinds)
-      for name, kinds in {**experiment.columns, **others}.items()
+      for name, kinds in {**experiment.columns, **experiment.read}.items()
+      if name not in may_lack or finished.has(tidy_tables.file_name(name))
   }, finished.path)
 
 

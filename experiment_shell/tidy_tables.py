@@ -11,7 +11,7 @@ import io
 import itertools
 import json
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 from clustering_basics import atomic_file
 from experiment_shell import finished_run
@@ -73,14 +73,18 @@ class Journal:
     with open(self._path, "a", encoding="utf-8") as file:
       file.write(f"{line}\n")
 
-  def write_tables(self, folder: output_folder.OutputFolder) -> None:
-    """Writes the tables."""
+  def write_tables(
+      self, folder: output_folder.OutputFolder, optional: Collection[str] = ()
+  ) -> None:
+    """Writes the tables; of the optional ones, those with rows."""
     lines = (self._lines.get(_text(cell)) for cell in self._cells)
     measured = [json.loads(line) for line in lines if line is not None]
     for name, names in self._tables.items():
       rows = [
           {**one["cell"], **row} for one in measured for row in one["tables"].get(name, ())
       ]
+      if name in optional and not rows:
+        continue
       text = output_folder.csv_text(names, ([row[column] for column in names] for row in rows))
       folder.write_text(file_name(name), text)
 

@@ -12,7 +12,7 @@ import contextlib
 import os
 import subprocess
 import time
-from typing import Iterable, Iterator
+from typing import Iterator, Mapping
 
 from absl import flags
 
@@ -24,8 +24,8 @@ from experiment_shell import path_flag
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
-from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
+from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import views
 
 flags.DEFINE_string(
@@ -56,7 +56,9 @@ def _new() -> None:
     given = flags.FLAGS
     if os.path.exists(public := f"{given.new}.pub"):
       raise validate.error("new", "name a site whose key is not there yet", public)
-    lines = [*rows.about(given.data_dir, views.load(given.schema))]
+    reports = folder_lib.open_folder(
+        given.data_dir, views.load(given.schema), private=True
+    ).reports
     folder = site_folder.SiteFolder.create(
         given.site_dir or given.new, given.new, given.data_dir, given.schema, given.another_ledger
     )
@@ -65,10 +67,11 @@ def _new() -> None:
   print(f"public key: {key}", f"to hand out: {public}", f"secret: {folder.path}", sep="\n")
   if given.another_ledger:
     print("another ledger: the same rows have a budget in each, and what they spend adds up")
-  _print_about(lines)
+  _print_reports(reports)
 
 
-def _print_about(lines: Iterable[str]) -> None:
+def _print_reports(reports: Mapping[str, str]) -> None:
+  lines = (f"{name}: {report}" for name, report in reports.items())
   print("the tables, as nobody else is told:", *lines, sep="\n  ")
 
 
@@ -93,7 +96,8 @@ def _agree() -> site_folder.SiteFolder:
   nvflare_kit.install(given.kit, folder.identity.name, folder.workspace)
   print(f"site: {folder.identity.name}, one of {', '.join(federation.sites)}")
   print(f"rows: {num_rows:,} in {folder.data_dir}")
-  _print_about(rows.about(folder.data_dir, views.load(folder.schema_path)))
+  if folder.reports:
+    _print_reports(folder.reports)
   print(*federation.terms, sep="\n")
   if federation.privacy is not None:
     # All, where what was spent is for another unit.

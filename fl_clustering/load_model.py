@@ -17,12 +17,11 @@ from fl_clustering.kmeans import model as kmeans_model
 from fl_clustering.multiview import model as multiview_model
 from fl_clustering.multiview import server_step
 from fl_clustering.points import fitted
-from fl_clustering.points import secure_sums
 from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import saved
 
 if TYPE_CHECKING:
-  import pandas as pd
+  from narwhals.typing import IntoDataFrame
 
 # Of a `server_step.MultiViewModel`.
 _ARRAYS_OF_MODEL = ("centers", "view_weights", "rates")
@@ -39,6 +38,7 @@ class SavedModel(abc.ABC):
   Attributes:
     KIND: What the folder's document calls it.
     model: That of a `fitted.Fit`.
+    centroids: In the tables' own units, of shape (K, d).
     tables: What is kept of the tables.
     noise: Of a private fit, its centers with their noise, in the tables' own units; else None.
     farthest: A number from which no row of the fit was farther from its center, in the distances
@@ -47,6 +47,7 @@ class SavedModel(abc.ABC):
 
   KIND: ClassVar[str]
   model: Any
+  centroids: np.ndarray
   tables: saved.SavedTables
   noise: private_centers.PrivateCenters | None = None
   farthest: float | None = None
@@ -55,13 +56,13 @@ class SavedModel(abc.ABC):
   def of_fit(cls, fit: fitted.Fit, tables: saved.SavedTables) -> SavedModel:
     """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
     if fit.noise is None:
-      return cls(fit.model, tables)
+      return cls(fit.model, fit.centroids, tables.fitted(fit.scaling))
     centers = np.clip(tables.scaling.undo(fit.centroids), *tables.bounds)
     noise = dataclasses.replace(
         fit.noise, centers=centers, noise_sd=fit.noise.noise_sd / tables.scaling.factor
     )
-    model = fit.model.with_centroids(tables.scaling(centers))
-    return cls(model, tables, noise)
+    model = fit.model.with_centroids(tables.scaling.apply(centers))
+    return cls(model, centers, tables, noise)
 
   @abc.abstractmethod
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -70,7 +71,6 @@ class SavedModel(abc.ABC):
   def save(self, directory: str) -> None:
     """Writes the model into a folder, which is made."""
     document, arrays = self._contents()
-    scaling = self.model.scaling
     document = {
         "num_clusters": len(self.centroids), "farthest": self.farthest,
         "feature_names": list(self.tables.feature_names), "tables": self.tables.to_json(),
@@ -79,24 +79,22 @@ class SavedModel(abc.ABC):
     if self.noise is not None:
       arrays = {**arrays, **{name: getattr(self.noise, name) for name in _ARRAYS_OF_NOISE}}
     model_folder.write(
-        directory, self.KIND, document,
-        {**arrays, "centroids": self.centroids, "shift": scaling.shift, "factor": scaling.factor},
+        directory, self.KIND, document, {**arrays, "centroids": self.centroids}
     )
 
   @classmethod
   @abc.abstractmethod
   def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+      tables: saved.SavedTables,
   ) -> Any:
-    """Returns the model, from what `_contents` wrote."""
+    """Returns the model, from what `save` wrote."""
 
   @classmethod
   def load(cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SavedModel:
     """Returns the model that `model_folder.read` has read."""
-    scaling = secure_sums.Scaling(arrays["shift"], arrays["factor"])
     tables = saved.SavedTables.from_json(document["tables"])
-    model = cls._model(document, arrays, scaling, tables)
+    model = cls._model(document, arrays, tables)
     noise = None
     if "noise_sd" in arrays:
       noise = private_centers.PrivateCenters(
@@ -104,12 +102,7 @@ class SavedModel(abc.ABC):
       )
     if document["farthest"] is not None:
       validate.not_negative(farthest=document["farthest"])
-    return cls(model, tables, noise, document["farthest"])
-
-  @property
-  def centroids(self) -> np.ndarray:
-    """In the tables' own units, of shape (K, d)."""
-    return self.tables.scaling.undo(self.model.centroids)
+    return cls(model, arrays["centroids"], tables, noise, document["farthest"])
 
   @property
   def are_known(self) -> np.ndarray:
@@ -119,7 +112,7 @@ class SavedModel(abc.ABC):
     return self.noise.are_known(self.tables.ranges)
 
   def predict(
-      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+      self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]
   ) -> np.ndarray:
     """Returns the clusters of a frame's rows, an int array of shape (n,).
 
@@ -189,18 +182,17 @@ class SavedKMeans(SavedModel):
   model: kmeans_model.KMeansModel
 
   def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    return {"radius": self.model.radius}, {"column_scales": self.model.column_scales}
+    return {"radius": self.model.radius}, {}
 
   @classmethod
   def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+      tables: saved.SavedTables,
   ) -> kmeans_model.KMeansModel:
     if document["radius"] is not None:
       validate.positive(radius=document["radius"])
     return kmeans_model.KMeansModel(
-        tables.scaling(arrays["centroids"]), scaling, arrays["column_scales"],
-        document["radius"],
+        tables.scaling.apply(arrays["centroids"]), document["radius"]
     )
 
 
@@ -220,15 +212,13 @@ class SavedMultiView(SavedModel):
   @classmethod
   def _model(
       cls, document: Mapping[str, Any], arrays: Mapping[str, np.ndarray],
-      scaling: secure_sums.Scaling, tables: saved.SavedTables,
+      tables: saved.SavedTables,
   ) -> multiview_model.FittedViews:
     model = server_step.MultiViewModel(
         alpha=document["alpha"], widths=tables.widths,
         **{name: arrays[name] for name in _ARRAYS_OF_MODEL},
     )
-    return multiview_model.FittedViews(
-        model, scaling, tables.scaling(arrays["centroids"]), document["view_norms"]
-    )
+    return multiview_model.FittedViews(model, document["view_norms"])
 
 
 # To add a kind: one class with `KIND`, `tables`, `save`, `load`, `place_others`, `predict` and

@@ -33,7 +33,7 @@ from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tasks import models
 
 if TYPE_CHECKING:
-  import pandas as pd
+  from narwhals.typing import IntoDataFrame
 
   from fl_clustering.tasks import federated_task
   from fl_clustering.tasks import model as model_lib
@@ -116,7 +116,7 @@ class SavedClusters:
         input_dtype="float32", **self.model,
     )
 
-  def predict(self, frame: pd.DataFrame, client_id: str) -> np.ndarray:
+  def predict(self, frame: IntoDataFrame, client_id: str) -> np.ndarray:
     """Returns the classes' probabilities, float32 of shape (n, num_classes).
 
     Args:
@@ -197,7 +197,7 @@ class SavedClusters:
     def distance(cluster: int) -> float:
       names = self.tables.schema.feature_names
       means = np.array([profiles[cluster][name] for name in names])
-      return float(np.linalg.norm(self.tables.scaling(means) - own))
+      return float(np.linalg.norm(self.tables.scaling.apply(means) - own))
 
     return (min(profiles, key=distance),)
 

@@ -96,6 +96,7 @@ class GainTest(parameterized.TestCase):
       chance=((0.1, 0.001), (0.1, 0.02), (0.01, 0.02)), ratio=(0.3, 1.0, 2.0, 3.0)
   )
   def test_calls_a_winner_in_at_most_one_of_twenty(self, chance, ratio):
+    # By day, the least and the largest ratio.
     nightly.skip_by_day(self, ratio in (1.0, 2.0))
     # Whichever chance is larger, and however much more than the control the method varies.
     sd_clients, sd_control = chance

@@ -19,7 +19,7 @@ from fl_clustering.kmeans import kmeans_config
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tables import schema as schema_lib
 
-# By day tools:check_wheel tests these, with the wheel alone; what needs JAX is tested by night.
+# By day tools:check_wheel tests it, with the wheel alone; what needs JAX is tested by night.
 _is_elsewhere = absltest.skipUnless(
     importlib.util.find_spec("tests") is None or os.environ.get("NIGHTLY") == "1",
     "runs in the wheel's environment, or with --config=nightly",
@@ -132,6 +132,7 @@ print(len(nvflare_kit.provision(keys, "localhost", 8002, "kits")) if has_nvflare
 """
 
 
+@_is_elsewhere
 class LightInstallTest(parameterized.TestCase):
 
   @classmethod
@@ -174,7 +175,6 @@ class LightInstallTest(parameterized.TestCase):
   @parameterized.named_parameters(
       ("rows", "{}.csv"), ("views", "{}/x.csv", "{}/y.csv"),
   )
-  @_is_elsewhere
   def test_clusters_tables_and_predicts(self, *files):
     for file in files:
       self._write_clients("data", file)
@@ -185,14 +185,12 @@ class LightInstallTest(parameterized.TestCase):
     self.assertTrue((self.folder / "out" / "report.html").exists())
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
 
-  @_is_elsewhere
   def test_papers_of_federated_kmeans(self):
     self._run(
         "experiments.federated_kmeans", "--figures=regular", "--num_seeds=1", "--output_dir=out"
     )
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
-  @_is_elsewhere
   def test_benchmark_of_private_methods(self):
     self._run(
         "experiments.dp_benchmark", "--datasets=sklearn_digits", "--methods=sklearn,refine",
@@ -200,7 +198,6 @@ class LightInstallTest(parameterized.TestCase):
     )
     self.assertTrue((self.folder / "out" / "report.html").exists())
 
-  @_is_elsewhere
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
   def test_three_phases_without_tensorflow_take_the_other_engine(self):
     self._write_clients("data", "{}.csv")
@@ -216,7 +213,6 @@ class LightInstallTest(parameterized.TestCase):
     self._run("experiments.predict", "--run=out", "--data_dir=data", "--output=predicted.csv")
     self.assertLen((self.folder / "predicted.csv").read_text(encoding="utf-8").splitlines(), 91)
 
-  @_is_elsewhere
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
   def test_private_clusters_without_tensorflow(self):
     self._write_clients("data", "{}.csv")
@@ -244,7 +240,6 @@ class LightInstallTest(parameterized.TestCase):
     self._run(*arguments, "--resume")
     self.assertEqual({name: (released / name).read_bytes() for name in before}, before)
 
-  @_is_elsewhere
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")
   def test_devices_that_are_not_there_are_one_line_and_no_folder(self):
     self._write_clients("data", "{}.csv")

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clustering_basics import file_format
+from clustering_basics import model_folder
 from dp_clustering import private_centers
 from fl_clustering.kmeans import model as model_lib
 from fl_clustering import load_model
@@ -21,17 +22,12 @@ from fl_clustering.tables import schema
 
 
 def _model():
-  features = ("x", "y")
+  features, centroids = ("x", "y"), np.array([[0.0, 0.0], [1 / 3, 900.0]])
+  # The first column counts most, though its numbers are small.
+  scaling = encode.FeatureScaling(np.array([0.5, 1.0]), np.array([1e4, 1.0]), np.zeros(2))
   return load_model.SavedKMeans(
-      model_lib.KMeansModel(
-          np.array([[0.0, 0.0], [1 / 3, 900.0]]),
-          # The first column counts most, though its numbers are small.
-          secure_sums.Scaling(np.array([0.5, 1.0]), np.array([1e4, 1.0])), np.ones(2),
-      ),
-      saved.SavedTables(
-          {schema.NO_VIEW: schema.strict(features)},
-          encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2)),
-      ),
+      model_lib.KMeansModel(scaling.apply(centroids)), centroids,
+      saved.SavedTables({schema.NO_VIEW: schema.strict(features)}, scaling),
   )
 
 
@@ -67,29 +63,26 @@ class LoadModelTest(parameterized.TestCase):
       np.testing.assert_array_equal(model.centroids, _model().centroids)
       self.assertEqual(model.predict(frame).tolist(), [0, 1])
 
-  def test_centroids_of_scaled_features_are_in_the_datas_units(self):
-    own = _model()
-    tables = saved.SavedTables(
-        own.tables.schemas,
-        encode.FeatureScaling(*np.array([[50.0, 0.0], [50.0, 5.0], [0.02, 0.1]])),
-    )
-    model = load_model.SavedKMeans(own.model, tables)
-    model.save(self.folder)
-    loaded = load_model.load_model(self.folder)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.uniform(40, 70, 500), "y": rng.uniform(0, 9000, 500)})
-
-    np.testing.assert_allclose(loaded.centroids, [[50, 5], [50 + 50 / 3, 9005]])
-    clusters = model.predict(frame)
-    self.assertLen(set(clusters), 2)
-    np.testing.assert_array_equal(loaded.predict(frame), clusters)
+  def test_a_columns_scaling_is_saved_once(self):
+    _, document, arrays = model_folder.read(self.folder)
+    self.assertEqual(list(arrays), ["centroids"])
+    self.assertCountEqual(document["tables"]["scaling"], ("shift", "factor", "fill"))
+    bounded = schema.Schema((schema.Field("x", minimum=40, maximum=60),))
+    tables = saved.SavedTables.private({schema.NO_VIEW: bounded})
+    document = tables.to_json()
+    self.assertIsNone(document["scaling"])
+    scaled = saved.SavedTables.from_json(document).features(np.array([[55.0], [np.nan]]))
+    np.testing.assert_array_equal(scaled, [[0.5], [0]])
 
   def test_private_centers_are_moved_into_the_schemas_bounds(self):
     own, deviations = _model(), np.ones((2, 2))
+    scaling = own.tables.scaling
     fields = (schema.Field("x", minimum=-1.0, maximum=0.2), schema.Field("y", minimum=1.0))
-    tables = saved.SavedTables({schema.NO_VIEW: schema.Schema(fields)}, own.tables.scaling)
+    tables = saved.SavedTables({schema.NO_VIEW: schema.Schema(fields)}, scaling)
     noise = private_centers.PrivateCenters(own.centroids, deviations, np.ones(2), np.ones(2))
-    fit = fitted.Fit(own.model, (), 1, noise=noise)
+    fit = fitted.Fit(
+        own.model, secure_sums.Scaling(0, 1), scaling.apply(own.centroids), (), 1, noise=noise
+    )
     found = load_model.SavedKMeans.of_fit(fit, tables)
     for centers in (found.centroids, found.noise.centers):
       np.testing.assert_allclose(centers, [[0, 1], [0.2, 900]])
@@ -153,7 +146,7 @@ class LoadModelTest(parameterized.TestCase):
     self._assert_refused("arrays.npz")
 
   @parameterized.parameters(
-      ("'shift'", {"centers": np.zeros(3)}),
+      ("'centroids'", {"centers": np.zeros(3)}),
       ("arrays.npz", {"centroids": np.array([{}], object)}),  # No pickles.
       ("'centroids'", {"centroids": np.array([["x"]])}),
   )

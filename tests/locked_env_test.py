@@ -82,6 +82,7 @@ class LockedEnvTest(parameterized.TestCase):
     found = runpy.run_path(str(_PROGRAM))["_settings"](pip)
     self.assertEqual(found, {"timeout": "3", "proxy": "p", "cert": "c"})
 
+  @nightly.only  # By day, so does Bazel, whose environments this program makes.
   def test_uv_installs_with_pip_s_settings(self):
     self._add_uv(self._real_uv())
     (self.folder / "ranges.txt").write_text("small<2\n", encoding="utf-8")
@@ -91,7 +92,7 @@ class LockedEnvTest(parameterized.TestCase):
       ("it_fails", {}, "code 7"),
       ("it_lacks_a_setting", {"PIP_NO_BINARY": ":none:"}, "no-binary"),
   )
-  @nightly.only
+  @nightly.only  # By day, pip is asked where uv has failed, and fails, too.
   def test_pip_installs_where_uv_can_t(self, settings, reason):
     self._add_uv(b"#!/bin/sh\nexit 7\n")
     code, installers, (told,) = self._run(**settings)

@@ -27,12 +27,12 @@ def _config(**settings):
   )
 
 
-def _numbers(config, fedavg_steps, most_steps):
+def _numbers(config, fedavg_steps, most_steps, least_steps=0):
   results = {
       name: types.SimpleNamespace(cost=cost.Cost(steps))
       for name, steps in (("fedavg", fedavg_steps), ("other", most_steps))
   }
-  return matched_control.numbers(config, results, _Engine())
+  return matched_control.numbers(config, results, _Engine(), least_steps)
 
 
 class NumbersTest(parameterized.TestCase):
@@ -45,6 +45,10 @@ class NumbersTest(parameterized.TestCase):
     # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs; a round has 66 steps.
     self.assertEqual(_numbers(_config(), 1000, 1000 + 2 * 66), [7, 8])
     self.assertEqual(_numbers(_config(), 1000, 1000 + 2 * 66 + 1), [7, 8, 9])
+
+  def test_methods_of_other_runs_count(self):
+    self.assertEqual(_numbers(_config(), 1000, 1000, 1000 + 2 * 66), [7, 8])
+    self.assertEqual(_numbers(_config(), 1000, 1000 + 66, 1000 + 2 * 66), [7, 8])
 
   def test_epochs_before_the_grouping_are_no_rounds(self):
     # Without them, FedAvg would have 5 * 66 steps.

@@ -39,7 +39,7 @@ class NotebooksTest(parameterized.TestCase):
     self.enter_context(mock.patch.dict(os.environ, {"MPLCONFIGDIR": fonts}))
 
   @parameterized.parameters("first_run", "my_tables", "own_method", "private_kmeans")
-  @nightly.only
+  @nightly.only  # By day, `own_docs_test` imports what they do.
   def test_gives_what_it_shows(self, name):
     path = notebooks.FOLDER / f"{name}.ipynb"
     shown = nbformat.read(path, as_version=4)

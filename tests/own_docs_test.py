@@ -75,7 +75,7 @@ class OwnDocsTest(parameterized.TestCase):
     self.assertEqual(found.count("cluster: "), stated.count("cluster: "))
 
   @parameterized.parameters(*engines.ENGINES)
-  @nightly.only
+  @nightly.only  # By day, `test_what_scripts_import_is_there` reads it.
   def test_the_script_prints_the_names_that_the_page_says(self, engine):
     with mock.patch.object(engines, "usual", return_value=engine):
       found = _in_this_process(_small(_read("examples/own_model.py")))
@@ -84,7 +84,7 @@ class OwnDocsTest(parameterized.TestCase):
   @parameterized.parameters(
       ("docs/own_model.md", _in_this_process, 5), ("docs/own_method.md", _in_a_new_process, 6)
   )
-  @nightly.only
+  @nightly.only  # By day, `test_what_scripts_import_is_there` reads it.
   def test_the_script_prints_what_the_page_says(self, page, run, num_accuracies):
     stated, found = _blocks(page, "text")[-1], run(_read(_SCRIPTS[page][-1]))
     self._assert_same_names(found, stated, num_accuracies)

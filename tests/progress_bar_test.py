@@ -11,8 +11,7 @@ class ProgressBarTest(absltest.TestCase):
 
   def test_shows_all_rounds_of_the_run(self):
 
-    def step(state, round_nums):
-      (round_num,) = round_nums
+    def step(state, round_num):
       return state, [stages.Row("fedavg", "", round_num, "train_loss", 0.25)]
 
     told = io.StringIO()

@@ -9,9 +9,12 @@ from unittest import mock
 import warnings
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import cost
+from fl_clustering.engine import device_memory
+from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
@@ -19,6 +22,7 @@ from fl_clustering.methods import registry
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import rounds as rounds_lib
+from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from tests import letters
 from tests import run_recorder
@@ -82,39 +86,6 @@ def _scripted(rounds, engine):
   return method.Method(None, next_state, None)
 
 
-def _alone(blocks, clock, seconds):
-  """Returns a method of clients that train alone, of whom one more is right after each round.
-
-  It keeps the numbers of every block's rounds, each of which takes so many seconds.
-  """
-
-  def next_rounds(state, rounds):
-    blocks.append([round_.number for round_ in rounds])
-    clock.seconds += seconds * len(rounds)
-    made = []
-    for round_ in rounds:
-      state = dataclasses.replace(state, vectors=state.vectors + np.float32(1))
-      right = state.vectors[:, 0]
-      made.append(participation.AloneRound(
-          np.array([round_.number, np.nan, 1.0]),
-          np.array([[[v, 20 - v], [0, 0]] for v in right]), _ROUND_COST,
-      ))
-    return state, made
-
-  return method.Method(None, None, None, next_rounds=next_rounds)
-
-
-class _Clock:
-  """Stands still unless it is moved."""
-
-  def __init__(self):
-    self.seconds = 0.0
-
-  def monotonic(self):
-    self.seconds += 1e-9
-    return self.seconds
-
-
 def _start(method_):
   vectors = np.array([[5], [3]], np.float32)
   state = method.ClusterState(vectors, letters.clusters(*_MEMBERS[0]), {"done": np.int64(0)})
@@ -123,9 +94,9 @@ def _start(method_):
   )
 
 
-def _run(recorder, checkpoints=None, rounds=None, method_=None):
+def _run(recorder, checkpoints=None, rounds=None, method_=None, num_rounds=3):
   config = config_lib.ThreePhaseConfig(
-      num_clients=3, pretrain_rounds=4, cluster_rounds=3, client_epochs_per_round=2
+      num_clients=3, pretrain_rounds=4, cluster_rounds=num_rounds, client_epochs_per_round=2
   )
   engine = _Engine()
   method_ = method_ or _scripted([] if rounds is None else rounds, engine)
@@ -283,6 +254,12 @@ class RoundsTest(absltest.TestCase):
           _run(run_recorder.Recorder(), checkpoint.Checkpoints(folder))
 
 
+  def test_a_checkpoint_of_more_rounds_is_refused(self):
+    checkpoints = checkpoint.Checkpoints(self.create_tempdir().full_path)
+    _run(run_recorder.Recorder(), checkpoints)
+    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "scripted.npz"):
+      _run(run_recorder.Recorder(), checkpoints, num_rounds=2)
+
   def test_clusters_must_keep_their_places_and_every_client_one(self):
     for name, kept, members in (("members", 1, ("abc",)), ("clusters", 2, ("a", "b"))):
       next_state = lambda state, _, kept=kept, members=members: (
@@ -290,6 +267,47 @@ class RoundsTest(absltest.TestCase):
       )
       with self.assertRaisesRegex(ValueError, f"^`{name}`"):
         _run(run_recorder.Recorder(), method_=method.Method(None, next_state, None))
+
+
+class FailuresTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      (divergence.TrainingDiverged("the loss is nan."), divergence.TrainingDiverged,
+       "the loss is nan."),
+      (MemoryError(), MemoryError, "MemoryError"),
+      (RuntimeError("RESOURCE_EXHAUSTED: Out of memory."), device_memory.DeviceFull,
+       "the memory of the device is full"),
+  )
+  def test_a_method_that_fails_ends_the_run_unless_that_is_tolerated(self, error, kind, text):
+    config = config_lib.ThreePhaseConfig(num_clients=3, pretrain_rounds=4, cluster_rounds=3)
+    numbers = participation.numbers_of(config, from_start=False)
+    failing = _start(method.Method(None, mock.Mock(side_effect=error), None))
+
+    def trained(tolerated):
+      stage_runner = stages.StageRunner(None, [run_recorder.Recorder()])
+      run = run_lib.Run(config, None, "nowhere", _Engine(), stage_runner, tolerated)
+      run.train(failing, numbers, None)
+      return run
+
+    with self.assertRaises(kind):
+      trained(())
+    run = trained((kind,))
+    self.assertEqual(run.failures, {"scripted": text})
+    self.assertEmpty(run.results)
+
+  @parameterized.parameters(True, False)
+  def test_the_articles_weights_are_taken_where_they_are_asked_for(self, article_weights):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, methods=(), article_weights=article_weights
+    )
+    run = run_lib.Run(config, mock.Mock(), "nowhere", mock.MagicMock(), None, ())
+    with (
+        mock.patch.object(rounds_lib, "run"),
+        mock.patch.object(run_lib.scoring, "evaluate", side_effect=MemoryError) as evaluate,
+        self.assertRaises(MemoryError),
+    ):
+      run.train(mock.MagicMock(), [], None)
+    self.assertIs(evaluate.call_args.args[-1], article_weights)
 
 
 class StartTest(absltest.TestCase):
@@ -358,77 +376,3 @@ class StartTest(absltest.TestCase):
         file.write("# Changed.\n")
       changed = {name for name in before if digest(name) != before[name]}
     self.assertEqual(changed, {"mine"})
-
-
-class BlocksTest(absltest.TestCase):
-  """Rounds of clients that train alone, several of them in one call."""
-
-  def _run(self, seconds=0.1, num_rounds=13, recorder=None, folder=None):
-    """Returns the outcome, the recorder and the numbers of every block's rounds."""
-    blocks, clock = [], _Clock()
-    config = config_lib.ThreePhaseConfig(
-        num_clients=3, pretrain_rounds=4, cluster_rounds=num_rounds
-    )
-    state = method.ClusterState(np.array([[0], [1], [2]], np.float32), _CLIENTS[:, None])
-    start = rounds_lib.Start(
-        "alone", _alone(blocks, clock, seconds), state, cost.Cost(100, 200, 300), cost.Cost(1),
-        "a start",
-    )
-    recorder = recorder or run_recorder.Recorder()
-    checkpoints = folder and checkpoint.Checkpoints(folder)
-    with (
-        mock.patch.object(stages, "time", clock),
-        # Every block is saved, however long that takes.
-        mock.patch.object(checkpoint, "SAVING_SHARE", 1e9),
-    ):
-      outcome = rounds_lib.run(
-          start, participation.numbers_of(config, from_start=False), config, _Engine(),
-          stages.StageRunner(checkpoints, [recorder]),
-      )
-    return outcome, recorder, blocks
-
-  def test_a_block_takes_about_so_long(self):
-    self.assertEqual(
-        self._run(0.1)[2],
-        [[6], [7, 8, 9, 10, 11], [12, 13, 14, 15, 16], [17, 18]],
-    )
-    # Of 5 seconds.
-    self.assertEqual(self._run(2.0, 6)[2], [[6], [7, 8], [9, 10], [11]])
-    self.assertEqual(self._run(60.0, 3)[2], [[6], [7], [8]])
-
-  def test_every_round_is_told_and_counted(self):
-    outcome, recorder, _ = self._run()
-    np.testing.assert_array_equal(outcome.state.vectors, [[13], [14], [15]])
-    # Of ten answers before the first round, which the stand-in evaluates, and of 20 after it.
-    np.testing.assert_array_equal(outcome.best_accuracy, [13 / 20, 14 / 20, 15 / 20])
-    self.assertEqual(outcome.cost, cost.Cost(100 + 13 * 10, 200 + 13 * 20, 300 + 13 * 30))
-    self.assertEqual(
-        recorder.values("alone", 1, "accuracy"),
-        [1 / 10, *((1 + done) / 20 for done in range(1, 14))],
-    )
-    self.assertEqual(recorder.values("alone", 0, "train_loss"), list(range(6, 19)))
-    self.assertEmpty(recorder.values("alone", 1, "train_loss"))
-    self.assertEqual(recorder.values("alone", "", "steps"), [1] + [10] * 13)
-    rounds = [row.round for row in recorder.rows]
-    self.assertEqual(rounds, sorted(rounds))
-
-  def test_a_checkpoint_of_more_rounds_is_refused(self):
-    folder = self.create_tempdir().full_path
-    self._run(num_rounds=3, folder=folder)
-    with self.assertRaisesRegex(checkpoint.DamagedCheckpoint, "alone.npz"):
-      self._run(num_rounds=2, folder=folder)
-
-  def test_stopped_within_a_block_it_goes_on_after_it(self):
-    expected, recorder, _ = self._run()
-    for stop_at, rest in ((1, [[7], [8, 9, 10, 11, 12], [13, 14, 15, 16, 17], [18]]),
-                          (4, [[12], [13, 14, 15, 16, 17], [18]]), (13, [])):
-      with self.subTest(stop_at=stop_at):
-        folder = self.create_tempdir().full_path
-        with self.assertRaises(run_recorder.Stop):
-          self._run(recorder=run_recorder.Recorder(("alone", stop_at)), folder=folder)
-        outcome, resumed, blocks = self._run(folder=folder)
-        self.assertEqual(blocks, rest)
-        self.assertEqual(resumed.rows, recorder.rows)
-        np.testing.assert_array_equal(outcome.state.vectors, expected.state.vectors)
-        np.testing.assert_array_equal(outcome.best_accuracy, expected.best_accuracy)
-        self.assertEqual(outcome.cost, expected.cost)

@@ -46,4 +46,5 @@ if __name__ == "__main__":
       importlib.import_module(name)
   gc.freeze()
   gc.enable()
-  absltest.main(module=None)
+  # Without a line for every case, what failed is the end of the log.
+  absltest.main(module=None, verbosity=0)

@@ -12,7 +12,6 @@ class Recorder(stages.RunObserver):
 
   Attributes:
     rows: The `stages.Row`s so far.
-    grouped: The first assignments by method, once they are told.
     num_rounds: How many rounds every stage has that began, by its name.
     num_planned: How many rounds there will be in all, as told last.
   """
@@ -24,13 +23,9 @@ class Recorder(stages.RunObserver):
       stop_at: The stage and the round after which to stop; `None` = nowhere.
     """
     self.rows = []
-    self.grouped = None
     self.num_rounds = {}
     self.num_planned = None
     self._stop_at = stop_at
-
-  def clients_grouped(self, client_weights, assignments):
-    self.grouped = assignments
 
   def rounds_planned(self, num_rounds):
     self.num_planned = num_rounds

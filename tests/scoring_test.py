@@ -41,7 +41,7 @@ def setUpModule():
 
 
 def _make_engine(folder, task=None):
-  return engine.Engine(task or _task, folder, client_update.LocalTraining(20, 0.1), seed=0)
+  return engine.Engine(task or _task, folder, 20, 0.1, seed=0)
 
 
 def _confusion(vector, examples):

@@ -41,7 +41,7 @@ _TESTS = {
     "dp_clustering/exact_sampler": ("dp_clustering/exact_sampler", "dp_clustering/noise"),
     "dp_clustering/ledger": (
         "dp_clustering/ledger", "dp_clustering/private_sums private_clusters/releases"),
-    "points/privacy": ("points/privacy", "kmeans/private_fit"),
+    "points/privacy": ("points/privacy", "kmeans/private_fit points/content"),
     "engine/jax/bounded_sums": ("engine/jax/bounded_sums", "engine/bounded_sums"),
     "private_clusters/releases": (
         "private_clusters/releases", "private_clusters/replay private_clusters/resume"),
@@ -49,10 +49,17 @@ _TESTS = {
         "dp_clustering/private_sums", "dp_clustering/lsh_tree dp_clustering/coreset",
         "dp_clustering/clustering"),
     "points/grid_scaling": ("points/grid_scaling", "points/secure_sums"),
-    "points/secure_sums": ("points/grid_scaling", "points/secure_sums", "kmeans/private_fit"),
+    "points/secure_sums": (
+        "points/grid_scaling", "points/secure_sums", "kmeans/private_fit points/content"),
     "private_clusters/slot_sums": (
         "private_clusters/slot_sums", "private_clusters/fitting",
         "private_clusters/replay private_clusters/door"),
+    "sites/questions": ("sites/questions", "sites/site"),
+    "sites/site_ledger": ("sites/federation", "sites/site_folder", "sites/site"),
+    "sites/masking": ("sites/masking", "sites/site"),
+    "sites/coordinator": ("sites/coordinator", "sites/site"),
+    "tables/encode": ("tables/encode",),
+    "engine/tff/client_messages": ("engine/tff/client_messages", "engine/bounded_sums"),
 }
 _OPERATORS = re.compile(
     "core/(AddNot|NumberReplacer|RemoveDecorator|ExceptionReplacer|ZeroIterationForLoop|"

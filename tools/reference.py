@@ -12,7 +12,6 @@ import sys
 from typing import Callable, Mapping
 
 from experiments import registry
-from tools import leaderboard
 
 # Those of a user; what compares the project with others says in its page what it does.
 PROGRAMS = (
@@ -101,13 +100,6 @@ def _about_and_flags(path: str) -> tuple[str, str]:
   return _cell(about), "\n".join(line for line in lines if line and not line.startswith("#"))
 
 
-def _leaderboard() -> str:
-  """Returns tables of what the studies in `docs/` found."""
-  return leaderboard.text({
-      name: _about_and_flags(path)[0] for name, path in presets("study").items()
-  })
-
-
 def _output_files() -> str:
   """Returns a table for each experiment, of the files that its report lists."""
   text = ""
@@ -130,7 +122,6 @@ def _first_run() -> str:
 GENERATED: Mapping[str, Callable[[], str]] = {
     "first_run": _first_run,
     "flags": _flags,
-    "leaderboard": _leaderboard,
     "output_files": _output_files,
     "presets": _presets,
 }

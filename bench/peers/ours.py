@@ -9,7 +9,6 @@ from bench import plain_tensorflow
 from bench.peers import job as job_lib
 from fl_clustering import runtime
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 
 
@@ -17,9 +16,10 @@ def main(job: job_lib.Job) -> None:
   num_cores = plain_tensorflow.limit_threads()
   # The job's clients, whose orders and dropout the engine draws by itself.
   task = job_lib.load_task(job.model, job.seed, len(job.clients))
-  training = client_update.LocalTraining(job_lib.BATCH_SIZE, job_lib.LEARNING_RATE)
   with tempfile.TemporaryDirectory() as folder, runtime.LocalRuntime(num_cores):
-    engine = engine_lib.Engine(task, folder, training, job.seed)
+    engine = engine_lib.Engine(
+        task, folder, job_lib.BATCH_SIZE, job_lib.LEARNING_RATE, job.seed
+    )
     vectors = np.concatenate([p.ravel() for p in job.parameters])[np.newaxis]
 
     def prepare(number: int) -> Callable[[], Any]:

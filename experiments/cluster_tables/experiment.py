@@ -1,12 +1,7 @@
 """A number of clusters of one's own tables, a model of these, and what they are like.
 
 A cell is a number of clusters.  A private run shows and leaves nothing that depends on a row but
-its centers.  Where the rows are decides `here` or `at_sites`; both say with `Inputs.data`:
-
-  - `tables`: what a model keeps of the rows;
-  - `fit(num_clusters)`: the fit; and `fit_numbers`, that of the numbers alone, or None;
-  - `folder`: the rows, scaled; None where nothing but the fit may see them;
-  - `log`: every exchange with the sites by `what` it was, `bytes_down`, `most_bytes_up`, `seconds`.
+its centers.  Where the rows are decides `here` or `at_sites`; both give `here.Rows`.
 """
 
 from __future__ import annotations

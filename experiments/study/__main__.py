@@ -6,7 +6,7 @@
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
 --dirichlet_alpha and --num_groups follow from --settings.  --control_repeats and --method_repeats
-are refused but for 0.
+are refused but for 0.  With --learning_rates, or --tune, each has the best candidate of its own.
 """
 
 import contextlib
@@ -55,9 +55,12 @@ def config() -> config_lib.StudyConfig:
       raise validate.error("jobs", "be left out with `cluster`", flags.FLAGS.jobs)
   own = option_flags.given(config_lib.StudyConfig)
   with column_flags.naming_draft(flags.FLAGS.data_dir):
-    run = data.config_of(
-        data.with_engine(three_phase_flags.settings()), flags.FLAGS.data_dir
-    )
+    of_runs = data.with_engine(three_phase_flags.settings())
+    tuned = config_lib.tuned_option(own.get("learning_rates"), own.get("tune"))
+    if tuned is not None:
+      option_flags.check_left_out([tuned.name], "where it is tuned")
+      of_runs[tuned.name] = tuned.candidates[0]  # It decides what other options it needs.
+    run = data.config_of(of_runs, flags.FLAGS.data_dir)
   return config_lib.StudyConfig(run, **own)
 
 

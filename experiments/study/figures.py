@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from matplotlib import colors
+from matplotlib import patches
 from matplotlib import ticker
 import numpy as np
 
@@ -13,6 +14,7 @@ from experiment_shell import figure_shapes
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
 from experiments.study import summary
+from experiments.study import tuning
 from experiments.three_phase_emnist import figures as three_phase_figures
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ _COLORS = figure_style.METHOD_COLORS
 _WORSE_TO_BETTER = colors.LinearSegmentedColormap.from_list(
     "worse to better", [_COLORS["vermilion"], "#ffffff", _COLORS["green"]]
 )
+_BEST_TO_WORSE = colors.LinearSegmentedColormap.from_list(
+    "best to worse", ["#ffffff", _COLORS["vermilion"]]
+)
+_MOST_LOST = 10.0  # Of the darkest color, in points.
 _LEAST_LIMIT = 2.0  # Of the colours, in points, so that tiny gains stay pale.
 _REPETITIONS: dict[str, three_phase_figures.Look] = {
     summary.GROUPS_FOUND: {"color": _COLORS["green"], "marker": "o"},
@@ -80,6 +86,35 @@ def _height_of_repetitions(frame: pd.DataFrame) -> float:
   return 0.6 + 0.2 * len(frame["method"].cat.categories)
 
 
+def _draw_candidates(frame: pd.DataFrame, axes: Axes) -> None:
+  """Draws a field for every method and candidate; that which is taken has a frame."""
+  names = list(frame["method"].unique()), list(frame[tuning.CANDIDATE].unique())
+  best = frame.groupby("method")["mean"].transform("max")
+  is_allowed = frame[tuning.FAILED] == 0
+  fields, texts, chosen = (
+      frame.assign(shown=shown).pivot(
+          index="method", columns=tuning.CANDIDATE, values="shown"
+      ).reindex(index=names[0], columns=names[1])
+      for shown in (
+          (100 * (best - frame["mean"])).where(is_allowed),
+          (100 * frame["mean"]).map("{:.1f}".format).where(is_allowed, "failed"), frame["chosen"],
+      )
+  )
+  figure_shapes.heat_map(
+      axes, fields, (0, _MOST_LOST), _BEST_TO_WORSE, texts.to_numpy().tolist(), fontsize=8
+  )
+  for row, column in np.argwhere(chosen.to_numpy() == 1):
+    axes.add_patch(patches.Rectangle(
+        (column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=1.6, edgecolor="#1c1e21"
+    ))
+  axes.set_xlabel(frame["option"].iloc[0])
+  axes.tick_params(length=0)
+  axes.spines[["left", "bottom"]].set_visible(False)
+  place = axes.get_subplotspec()
+  if place is not None and not place.is_first_col():
+    axes.set_yticklabels([])
+
+
 _DATA = "clients: {num_clients}, seeds: {num_seeds}"
 FIGURES = (
     *(
@@ -108,5 +143,15 @@ FIGURES = (
         "1 start where its cost ends, or later by what their grouping cost. Lines have different "
         "widths, so that equal ones show. Means over the repetitions; FedAvg matched is left out.",
         three_phase_figures.draw_accuracy_by_cost, panels="panel", height=1.8,
+    ),
+    tidy_experiment.Figure(
+        "candidates",
+        "Accuracy on validation rows by candidate, percent; clients: {num_clients}, tuning seeds: "
+        "{tuning_seeds}",
+        "Look for frames: the candidate that the method has in this setting. The darker a field, "
+        "the less accurate is the method than with its best candidate. A frame in the first or "
+        "last column: a candidate beyond may be better.",
+        _draw_candidates, panels="setting",
+        height=lambda frame: 0.6 + 0.19 * frame["method"].nunique(),
     ),
 )

@@ -12,6 +12,7 @@ from clustering_basics import intervals
 from experiment_shell import frames as frames_lib
 from experiment_shell import tidy_experiment
 from experiments.study import config as config_lib
+from experiments.study import tuning
 from experiments.three_phase_emnist import report
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.three_phase import matched_control
@@ -26,6 +27,7 @@ REFERENCES = {
 # From this adjusted Rand index on, a method has found the true groups.
 FOUND = 0.95
 GROUPS_FOUND, GROUPS_MISSED, NOT_SCORED = "groups found", "not found", "not scored"
+_ENDS = {tuning.LOWEST: "<", tuning.HIGHEST: ">"}
 _REPETITION = ["seed", "fold"]
 GLOBAL_MODELS = (
     "global_accuracy", "global_recall", "global_weighted_accuracy", "global_weighted_recall",
@@ -190,6 +192,26 @@ def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame
   return pd.DataFrame([row] if len(own) else [])
 
 
+def _of_tuning(
+    tidy: Mapping[str, pd.DataFrame], config: Mapping[str, Any]
+) -> frames_lib.Frames:
+  """Returns what was tuned, and what was chosen; frames without rows where nothing was."""
+  if tuning.CHOSEN not in tidy:
+    return dict.fromkeys(
+        ("candidates", "chosen_by_setting", "choice_on_test"), pd.DataFrame()
+    )
+  found = tidy[tuning.CHOSEN]
+  taken = found[found["chosen"] == 1]
+  return {
+      "candidates": found,
+      "chosen_by_setting": _by_setting(taken, [
+          candidate + _ENDS.get(end, " ")
+          for candidate, end in zip(taken[tuning.CANDIDATE], taken["end"])
+      ], config),
+      "choice_on_test": pd.DataFrame(tuning.on_test(tidy[tuning.TUNING], found)),
+  }
+
+
 def summarise(
     tidy: Mapping[str, pd.DataFrame], document: Mapping[str, Any]
 ) -> frames_lib.Frames:
@@ -197,7 +219,12 @@ def summarise(
   config = document["config"]
   found = cells(tidy[tidy_experiment.RESULTS])
   of_methods, all_gains = scores(found, config), gains(found, config)
-  frames = {"methods": of_methods, "problems": tidy[PROBLEMS].drop(columns=["metric", "value"])}
+  problems = tidy[PROBLEMS].drop(columns=["metric", "value"])
+  is_reported = problems["seed"] < config["seed"] + config["num_seeds"]
+  frames = {
+      "methods": of_methods, "problems": problems[is_reported],
+      "problems_in_tuning": problems[~is_reported], **_of_tuning(tidy, config),
+  }
   for reference, (name, _) in REFERENCES.items():
     rows = all_gains[all_gains["reference"] == reference].drop(columns="reference")
     frames[name] = rows.dropna(subset="gain")
@@ -224,7 +251,9 @@ def summarise(
           for name in config["settings"]
       ]),
       "accuracy_by_cost": _accuracy_by_cost(tidy[ROUNDS], config),
-      "cells": found.convert_dtypes(),
+      "cells": (
+          tuning.with_candidates(found, tidy[tuning.CHOSEN]) if tuning.CHOSEN in tidy else found
+      ).convert_dtypes(),
   }
 
 
@@ -244,7 +273,29 @@ TABLES = (
         is_text=True, printed=True,
     ),
     tidy_experiment.Table(
+        "problems_in_tuning", "Candidates that failed",
+        "They diverged or lacked memory with a tuning seed, so they are not taken.", is_text=True,
+    ),
+    tidy_experiment.Table(
         "settings", "Settings", "What differs between the clients.", is_text=True,
+    ),
+    tidy_experiment.Table(
+        "chosen_by_setting",
+        "The candidate of every method (< the lowest, > the highest of all: try further ones)",
+        "The one with the highest mean accuracy on validation rows, with seeds that count for "
+        "nothing else. Every method has as many candidates. Without one: all of them failed.",
+        printed=True,
+    ),
+    tidy_experiment.Table(
+        "choice_on_test", "How often the candidate is the best on test rows, too",
+        "With the tuning seeds' own test rows, which played no part. Lost: how much more accurate "
+        "the best one is there, in percentage points, mean and most. It is as noisy as few seeds "
+        "are.",
+        {
+            "setting": "{}", "choices": "{}", "best on test": "{}", "lost": "{:.2f}",
+            "most lost": "{:.2f}",
+        },
+        is_text=True, printed=True,
     ),
     *(
         tidy_experiment.Table(
@@ -276,6 +327,17 @@ TABLES = (
         {
             "method": "{}", "repetitions": "{}", "accuracy": "{:.3f}", "sd": "{:.3f}",
             "low": "{:.3f}", "high": "{:.3f}",
+        },
+        by="setting", folded=True,
+    ),
+    tidy_experiment.Table(
+        "candidates", "All candidates",
+        "Mean and standard error of the accuracy on validation rows, over the runs with the tuning "
+        "seeds; how many runs failed; and the rounds, steps of SGD and bytes of all these runs.",
+        {
+            "method": "{}", tuning.CANDIDATE: "{}", "mean": "{:.3f}", "se": "{:.3f}", "runs": "{}",
+            tuning.FAILED: "{}", "chosen": "{}", "end": "{}", tuning.NUM_ROUNDS: "{:,.0f}",
+            "steps": "{:,.0f}", "bytes": report.bytes_text,
         },
         by="setting", folded=True,
     ),

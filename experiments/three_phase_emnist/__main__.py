@@ -6,6 +6,7 @@ The flags, the output folder and the data are checked before TensorFlow Federate
 imported, which takes seconds.
 """
 
+import importlib.util
 import os
 
 from absl import flags
@@ -24,6 +25,9 @@ path_flag.define(
     "reuse", None,
     "Folder of another run of this program: stages that started from the same there, such as "
     "phase 1 with the same settings, are copied and not trained again.")
+flags.DEFINE_bool(
+    "tensorboard", False,
+    "Whether the run is shown in TensorBoard, while it lasts: tensorboard --logdir=OUTPUT_DIR.")
 
 
 def config() -> config_lib.ThreePhaseConfig:
@@ -58,12 +62,15 @@ def main() -> None:
     data.check_engine(settings.engine)
     clients_per_block = experiment_flags.clients_per_block(settings.engine)
     reuse = _checkpoints_to_reuse()
+    if given.tensorboard and importlib.util.find_spec("tensorboard") is None:
+      rule = "be left out where TensorBoard is not installed (pip install tensorboard)"
+      raise validate.error("tensorboard", rule, True)
   from experiments.three_phase_emnist import experiment  # It takes long to import.
 
   try:
     program.main(
         experiment.EXPERIMENT, settings, data_dir=given.data_dir, reuse=reuse,
-        clients_per_block=clients_per_block,
+        clients_per_block=clients_per_block, shows_in_tensorboard=given.tensorboard,
     )
   except launch.InputError as e:
     if not isinstance(e.__cause__, output_folder.OtherConfig):

@@ -27,16 +27,19 @@ class Loaded:
   Attributes:
     reuse: The folder of another run's checkpoints, as of `checkpoint.Checkpoints`.
     clients_per_block: As of `run.run`.
+    shows_in_tensorboard: As of `measure.measure`.
   """
 
   task: federated_task.FederatedTask
   reuse: str | None
   clients_per_block: int | None
+  shows_in_tensorboard: bool
 
 
 def _load(
     config: config_lib.ThreePhaseConfig, stack: contextlib.ExitStack, *,
     data_dir: str | None = None, reuse: str | None = None, clients_per_block: int | None = None,
+    shows_in_tensorboard: bool = False,
 ) -> tidy_experiment.Inputs:
   """Loads the data; the options are as of `load_task`, and of `Loaded`."""
   del stack
@@ -47,7 +50,7 @@ def _load(
       _EMNIST if config.dataset == "digits" else None,
   )
   return tidy_experiment.Inputs(
-      Loaded(task, reuse, clients_per_block),
+      Loaded(task, reuse, clients_per_block, shows_in_tensorboard),
       identity=data.identity(config, task),
       about=data.describe(config, task),
       warnings=data.warnings(config, task),
@@ -68,7 +71,8 @@ def _measure(
   del seed  # The settings have it.
   checkpoints = checkpoint.Checkpoints(os.path.join(whole.folder, "checkpoints"), whole.data.reuse)
   return measure.measure(
-      whole.config, whole.data.task, whole.folder, checkpoints, whole.data.clients_per_block
+      whole.config, whole.data.task, whole.folder, checkpoints, whole.data.clients_per_block,
+      whole.data.shows_in_tensorboard,
   )
 
 
@@ -109,6 +113,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     folders={
         "checkpoints": "the trained models, and the state to resume from",
         "client_data": "the clients' data, while a run trains",
+        summary.TENSORBOARD: "the rounds, for TensorBoard, if `--tensorboard` is given",
         model_folder.MODEL: "the models of one method's clusters, for experiments:predict",
     },
     read={summary.PROFILES: cluster_profiles.COLUMNS},

@@ -1,6 +1,7 @@
 """Measures a run: its three phases, with a progress bar, and the rows of its tables."""
 
 import contextlib
+import csv
 import dataclasses
 import itertools
 import os
@@ -16,10 +17,12 @@ from experiment_shell import figure_style
 from experiment_shell import launch
 from experiment_shell import output_folder
 from experiment_shell import tidy_experiment
+from experiment_shell import tidy_tables
 from experiments.cluster_tables import cluster_profiles
 from experiments.three_phase_emnist import summary
 from fl_clustering import runtime
 from fl_clustering import saved_clusters
+from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
@@ -32,6 +35,8 @@ from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import rows as rows_lib
 from fl_clustering.three_phase import run as run_lib
+from fl_clustering.three_phase import stages
+from fl_clustering.three_phase import tensorboard
 
 if TYPE_CHECKING:
   from fl_clustering.tables import encode
@@ -47,12 +52,28 @@ _EPOCHS = (1, 5)
 
 
 class Recorder(rows_lib.Rounds):
-  """Keeps the rows of all rounds, and writes the weights that are grouped."""
+  """Keeps the rows of all rounds, and writes the weights that are grouped.
 
-  def __init__(self, folder: str, client_ids: Sequence[str]) -> None:
+  While a run lasts, `curves.csv` grows by the round, without costs: those of what came before a
+  method's rounds are known at the end.
+  """
+
+  def __init__(self, folder: str, client_ids: Sequence[str], seed: int) -> None:
     super().__init__()
     self._folder = folder
     self._client_ids = client_ids
+    self._seed = seed
+    self._curves = os.path.join(folder, tidy_tables.file_name(summary.CURVES))
+    header = ["seed", *stages.Row._fields]
+    atomic_file.write_text(self._curves, output_folder.csv_text(header, ()))
+
+  def round_finished(self, stage: str, round_num: int, rows: Sequence[stages.Row]) -> None:
+    super().round_finished(stage, round_num, rows)
+    costs = cost_lib.Cost().by_name()
+    with open(self._curves, "a", encoding="utf-8", newline="") as file:
+      csv.writer(file, lineterminator="\n").writerows(
+          [self._seed, *row] for row in rows if row.metric not in costs
+      )
 
   def clients_grouped(
       self, client_weights: client_weights_lib.ClientWeights | None, assignments: Mapping[str, Any]
@@ -284,20 +305,27 @@ def tidy_rows(
 def measure(
     config: "config_lib.ThreePhaseConfig", task: "federated_task.FederatedTask", folder: str,
     checkpoints: checkpoint.Checkpoints, clients_per_block: int | None = None,
+    shows_in_tensorboard: bool = False,
 ) -> dict[str, Iterable[Row]]:
   """Runs all three phases, from their checkpoints if there are any; returns the tables' rows.
 
   Args:
     folder: The run's folder.
     clients_per_block: As of `run.run`.
+    shows_in_tensorboard: Whether the folder gets one for TensorBoard.
   """
   client_data = os.path.join(folder, "client_data")
   os.makedirs(client_data, exist_ok=True)
-  recorder = Recorder(folder, task.client_ids)
-  with _ends(folder, config.engine), progress_bar.ProgressBar() as bar:
+  recorder = Recorder(folder, task.client_ids, config.seed)
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(_ends(folder, config.engine))
+    observers = [recorder, stack.enter_context(progress_bar.ProgressBar())]
+    if shows_in_tensorboard:
+      observers.append(
+          stack.enter_context(tensorboard.TensorBoard(os.path.join(folder, summary.TENSORBOARD)))
+      )
     result = run_lib.run(
-        config, task, client_data, checkpoints, [recorder, bar],
-        clients_per_block=clients_per_block,
+        config, task, client_data, checkpoints, observers, clients_per_block=clients_per_block
     )
     recovery = recovery_rows(config, task, result)
   rows = tidy_rows(config, task, result)

@@ -14,7 +14,7 @@ from fl_clustering.methods import registry
 # The tables of a run beside the results, and its files.
 CURVES, CLIENTS, EXAMPLES, WARNINGS = "curves", "clients", "examples", "warnings"
 NUM_CLUSTERS, RECOVERY, DISTANCES = "num_clusters", "group_recovery", "distances"
-PROFILES, WEIGHTS = "profiles", "client_weights.npz"
+PROFILES, WEIGHTS, TENSORBOARD = "profiles", "client_weights.npz", "tensorboard"
 # Phases of `clients.csv`, beside phase 1: with the models of phase 2, and those of phase 3.
 CLUSTER, EVALUATE, NEW_CLIENTS = "cluster", "evaluate", "new_clients"
 OWN_WEIGHTS = "own_weights"  # As a method there: every client's own, after phase 1.

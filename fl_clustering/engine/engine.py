@@ -7,6 +7,7 @@ engine does the work, for many models at once, in methods of the same names with
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import Any, Iterable, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -14,11 +15,13 @@ import numpy as np
 from clustering_basics import validate
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.engine import divergence
+from fl_clustering.engine import moments as moments_lib
 from fl_clustering.engine import participation
-from fl_clustering.engine import subspaces
+from fl_clustering.engine import personalization
+from fl_clustering.engine import subspaces as subspaces_lib
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import personalization
+  from fl_clustering.tasks import examples as examples_lib
   from fl_clustering.tasks import federated_task
 
 
@@ -51,7 +54,9 @@ class Engine(abc.ABC):
     """Counts nothing yet.
 
     Args:
+      task: The clients and their model.
       batch_size: The examples of a step of training; a pass's last one may have fewer.
+      seed: Each local training gets its random numbers from it.
     """
     everyone = task.clients, task.new_clients
     num_clients = len(task.clients)
@@ -69,37 +74,27 @@ class Engine(abc.ABC):
     self._batch_size = batch_size
 
   def training_cost(
-      self, clients: np.ndarray, num_epochs: int, down: bool = True, up: bool = True
+      self, clients: np.ndarray, num_epochs: int, already_sent: bool = False
   ) -> cost_lib.Cost:
     """Returns the cost of sending clients a model each and getting it back trained.
 
     Args:
       clients: The clients; one that trains several models is there several times.
       num_epochs: Passes of a client over its data.
-      down: Whether the models are sent to the clients.
-      up: Whether they are sent back.
+      already_sent: Whether they have the models.
     """
     steps = int(-(-self.num_examples[clients] // self._batch_size).sum())
     num_bytes = len(clients) * cost_lib.BYTES_PER_NUMBER * self.model.num_parameters
-    return cost_lib.Cost(num_epochs * steps, down * num_bytes, up * num_bytes)
+    return cost_lib.Cost(num_epochs * steps, (not already_sent) * num_bytes, num_bytes)
 
   def _count_bytes(self, down: int = 0, up: int = 0) -> None:
     """Counts so many numbers that clients are sent, and that they send."""
     self.cost += cost_lib.Cost(0, cost_lib.BYTES_PER_NUMBER * down, cost_lib.BYTES_PER_NUMBER * up)
 
-  def _check_own(
-      self, vectors: Iterable[np.ndarray], clients: np.ndarray, number: int
-  ) -> None:
-    """Checks clients' own models after the round of this number."""
-    for client, vector in zip(clients, vectors):
-      divergence.check_vector(vector, f"round {number}, client {self._all_ids[client]!r}")
-
-  def _check_outputs(
-      self, are_finite: np.ndarray, clients: np.ndarray, part: str, when: str = ""
-  ) -> None:
+  def _check_outputs(self, are_finite: np.ndarray, clients: np.ndarray, part: str) -> None:
     """Checks a model's outputs on each client's rows, given bools of shape (n,)."""
     for client in clients[~are_finite]:
-      divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}{when}")
+      divergence.check_outputs(False, f"{part} rows of client {self._all_ids[client]!r}")
 
   def _check_and_count(
       self, vectors: np.ndarray, losses: Sequence[participation.ClientLosses],
@@ -114,7 +109,7 @@ class Engine(abc.ABC):
       if len(of_model.clients):
         divergence.check_vector(vector, place)
     clients = participation.joined(losses).clients
-    self.cost += self.training_cost(clients, round_.num_epochs, down=not already_sent)
+    self.cost += self.training_cost(clients, round_.num_epochs, already_sent)
 
   def initial_vectors(self, num_models: int, rng: np.random.Generator) -> np.ndarray:
     """Returns models as they are before any training, float32 of shape (num_models, P)."""
@@ -168,11 +163,10 @@ class Engine(abc.ABC):
   def train_each(
       self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
   ) -> tuple[np.ndarray, participation.ClientLosses]:
-    """Trains clients alone and returns their own models.
+    """Sends clients a model each, which they train alone and send back.
 
     Args:
-      vectors: The model that each client starts from, float32 of shape
-        (len(clients), P).  A view made by `np.broadcast_to` is sent as one model.
+      vectors: The model that each client starts from, float32 of shape (len(clients), P).
       clients: The clients that train, each there once, whether they take part in the round or
         not.
       round_: The round.  A client that trains several times in one round uses the same random
@@ -182,56 +176,23 @@ class Engine(abc.ABC):
       The clients' models, not private, float32 of shape (len(clients), P), and their mean
       training losses, in the same order.
     """
-    own, values = self._train_each(vectors, clients, round_)
-    losses = participation.ClientLosses(clients, values)
-    divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
-    self._check_own(own, clients, round_.number)
-    self.cost += self.training_cost(clients, round_.num_epochs)
+    everyone = dataclasses.replace(round_, clients=clients)
+    own, _, losses = self.train_own(
+        np.array(vectors), clients, everyone, num_shared=self.model.num_parameters
+    )
     return own, losses
-
-  def train_alone(
-      self, vectors: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, list[participation.AloneRound]]:
-    """Trains every client's own model for some rounds, in one call, and evaluates it after each.
-
-    A client needs nobody else for this, so it costs steps and no bytes.
-
-    Args:
-      vectors: The models of `clients`, float32 of shape (num_clients, P).  The new ones take
-        their place, unless they are read-only: a second copy of thousands of large models would
-        be gigabytes.
-      rounds: The rounds.  A client that does not take part in one keeps its model.
-
-    Returns:
-      The models after the last round, not private: those that `train` returns, round after round,
-      for a cluster per client, in TFF to the last bit.  And what there is to know of every round.
-    """
-    trained = _writable(vectors)
-    losses, confusions = self._train_alone(vectors, trained, rounds)
-    made = []
-    for round_, of_round, matrices in zip(rounds, losses, confusions):
-      of_round[~np.isin(self.clients, round_.clients)] = np.nan
-      taking_part = participation.ClientLosses(round_.clients, of_round[round_.clients])
-      divergence.check_losses(taking_part, f"round {round_.number}", self._all_ids)
-      cost = self.training_cost(round_.clients, round_.num_epochs, down=False, up=False)
-      self.cost += cost
-      made.append(participation.AloneRound(of_round, matrices, cost))
-    self._check_own(trained, self.clients, rounds[-1].number)
-    for round_, are_finite in zip(rounds, divergence.are_finite(confusions)):
-      self._check_outputs(are_finite, self.clients, "test", f" after round {round_.number}")
-    return trained, made
 
   def train_own(
       self,
       vectors: np.ndarray,
       clients: np.ndarray,
       round_: participation.Round,
-      common: np.ndarray,
-      how: personalization.Personalization,
+      common: np.ndarray | None = None,
+      how: personalization.Personalization = personalization.Personalization(),
       shares: np.ndarray | None = None,
       num_shared: int = 0,
   ) -> tuple[np.ndarray, np.ndarray, participation.ClientLosses]:
-    """Trains clients' own models for one round beside a model that they have in common.
+    """Trains clients' own models for one round, alone or beside a model in common.
 
     The common model stays as it is.  Where `how` trains it beside, clients do what they do in
     `train` with the same round, so whoever calls that too counts and adds up those steps there.
@@ -241,8 +202,8 @@ class Engine(abc.ABC):
         their place, unless they are read-only.
       clients: The clients, whether they were in training or not.
       round_: The round.  A client that does not take part in it keeps its model.
-      common: The common model, float32 of shape (P,).
-      how: How the own models depend on it.
+      common: The common model, float32 of shape (P,); None where none is needed.
+      how: How the own models depend on it; by default they don't.
       shares: The own models' shares in a mixture, float32 of shape (len(clients),).
       num_shared: How many numbers a client is sent for it, and sends back.
 
@@ -250,16 +211,20 @@ class Engine(abc.ABC):
       The own models and their shares, not private, and the mean training losses of the clients
       that took part, in their order.
     """
-    trained = _writable(vectors)
+    trained = vectors if vectors.flags.writeable else vectors.copy()
+    if common is None:
+      common = np.zeros(self.model.num_parameters, np.float32)
     shares = np.ones(len(clients)) if shares is None else shares
     shares = np.array(shares, np.float32)
     values = self._train_own(trained, shares, clients, round_, common, how)
     rows = np.flatnonzero(np.isin(clients, round_.clients))
     losses = participation.ClientLosses(clients[rows], values[rows])
     divergence.check_losses(losses, f"round {round_.number}", self._all_ids)
-    self._check_own((trained[row] for row in rows), losses.clients, round_.number)
+    for row in rows:
+      client_id = self._all_ids[clients[row]]
+      divergence.check_vector(trained[row], f"round {round_.number}, client {client_id!r}")
     num_epochs = (how.head_epochs or 0) + round_.num_epochs
-    self.cost += self.training_cost(losses.clients, num_epochs, down=False, up=False)
+    self.cost += cost_lib.Cost(self.training_cost(losses.clients, num_epochs).steps)
     num_sent = len(losses.clients) * num_shared
     self._count_bytes(down=num_sent, up=num_sent)
     return trained, shares, losses
@@ -340,7 +305,12 @@ class Engine(abc.ABC):
     Raises:
       divergence.TrainingDiverged: If outputs or their squares are not finite.
     """
-    found = self._moments(vector, clients, by_label)
+    num_labels = by_label * self.model.num_classes
+    outputs = self._outputs(vector, clients)
+    found = np.array([
+        moments_lib.of_client(of_client, self._examples_of(client).labels, num_labels)
+        for client, of_client in zip(clients, outputs)
+    ], np.float32).reshape(-1, 1 + num_labels, 2, self.model.num_classes)
     is_bad = np.isinf(found).any(axis=(1, 2, 3)) | np.isnan(found[:, 0]).any(axis=(1, 2))
     self._check_outputs(~is_bad, clients, "training")
     self._count_bytes(
@@ -364,16 +334,17 @@ class Engine(abc.ABC):
       independent examples if that is less.  Each vector's largest component is positive.
     """
     validate.integer(minimum=1, num_vectors=num_vectors)
-    first, new = self._train_examples
-    num_first = len(self.clients)
     found = [
-        subspaces.of_client(
-            first.of(client) if client < num_first else new.of(client - num_first), num_vectors
-        )
-        for client in clients
+        subspaces_lib.of_client(self._examples_of(client), num_vectors) for client in clients
     ]
     self._count_bytes(up=sum(basis.size for bases in found for basis in bases.values()))
     return found
+
+  def _examples_of(self, client: int) -> examples_lib.Examples:
+    """Returns a client's training examples."""
+    first, new = self._train_examples
+    num_first = len(self.clients)
+    return first.of(client) if client < num_first else new.of(client - num_first)
 
   # What an engine computes for these, neither counted nor checked.
 
@@ -383,28 +354,6 @@ class Engine(abc.ABC):
       keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     """Returns what `train_members` returns; the own models mean nothing unless `keeps_own`."""
-
-  @abc.abstractmethod
-  def _train_each(
-      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the models that `train_each` returns, and the values of the losses."""
-
-  @abc.abstractmethod
-  def _train_alone(
-      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray]:
-    """Trains as `train_alone` says.
-
-    Args:
-      vectors: The models, which may be a view of one.
-      trained: The same, and where the new ones take their place.  It may be the same array.
-      rounds: The rounds.
-
-    Returns:
-      Losses of shape (len(rounds), num_clients), in which those of who does not take part mean
-      nothing; and confusion matrices of shape (len(rounds), num_clients, C, C).
-    """
 
   @abc.abstractmethod
   def _train_own(
@@ -441,10 +390,5 @@ class Engine(abc.ABC):
     """Returns the clients' sketches, float32 of shape (N, size)."""
 
   @abc.abstractmethod
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    """Returns the moments of `moments`, which may not be finite."""
-
-
-def _writable(vectors: np.ndarray) -> np.ndarray:
-  """Returns an array of the same numbers that may be changed: the same one if it may be."""
-  return vectors if vectors.flags.writeable else vectors.copy()
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
+    """Returns a model's outputs on each client's training data, float32 of shape (n, C)."""

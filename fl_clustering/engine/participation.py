@@ -14,7 +14,6 @@ from typing import NamedTuple, Protocol, Sequence, Union
 import numpy as np
 
 from clustering_basics import randomness
-from fl_clustering.engine import cost as cost_lib
 
 
 class Evaluation(Protocol):
@@ -88,22 +87,6 @@ def joined(parts: Sequence[ClientLosses]) -> ClientLosses:
       np.concatenate([np.zeros(0, np.int64), *(part.clients for part in parts)]),
       np.concatenate([np.zeros(0), *(part.values for part in parts)]),
   )
-
-
-class AloneRound(NamedTuple):
-  """A round in which clients trained alone.
-
-  Attributes:
-    losses: The clients' mean training losses, of shape (num_clients,); NaN for who did not take
-      part.
-    confusions: Confusion matrices of all clients' models after the round on their own test data, of
-      shape (num_clients, C, C).
-    cost: What the clients did.
-  """
-
-  losses: np.ndarray
-  confusions: np.ndarray
-  cost: cost_lib.Cost
 
 
 def grouping_round(config: Schedule) -> int:

@@ -1,10 +1,6 @@
 """The algorithms of the papers: a function and a row of the registry each, and a fit by them.
 
-References:
-  Swier Garst, Marcel Reinders. Federated K-Means Clustering. ICPR 2024, Algorithm 1.
-  https://arxiv.org/abs/2310.01195
-  Don Kurian Dennis, Tian Li, Virginia Smith. Heterogeneity for the Win: One-Shot
-  Federated Clustering. ICML 2021. https://arxiv.org/abs/2103.00697
+The papers are those of `local_work`.
 """
 
 from __future__ import annotations
@@ -301,9 +297,9 @@ def fit(
   *steps, last = paths[best]
   history = _history([*steps, last._replace(inertia=inertia)], scaling, unit**2)
   scales = scaling.factor * unit if config.standardize else np.ones(clients.num_columns)
+  of_model, centroids = secure_sums.Scaling(scaling.shift, scales), history[-1].centroids
   return fitted.Fit(
-      model_lib.KMeansModel(history[-1].centroids, scaling, scales),
-      history,
+      model_lib.KMeansModel(of_model.apply(centroids)), of_model, centroids, history,
       num_rounds=len(history),
       loss=history[-1].inertia,
       simplified_silhouette=silhouettes / num_points,

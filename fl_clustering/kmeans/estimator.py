@@ -27,7 +27,7 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
   counts.  That is weak protection: rows can be found from the differences between rounds.  They are
   here to compare with.
 
-  One client is a table: an array of shape (n, d), a frame of pandas, or a list of rows.  Frames'
+  One client is a table: an array of shape (n, d), a data frame, or a list of rows.  Frames'
   columns go by name: if they come in another order at another client, they are put right.  With
   `privacy`, a client may have no rows, and rows may hold anything that is a number or stands for a
   missing one; see `dp_clustering.clustering_params.map_to_ball`.

@@ -77,14 +77,9 @@ def lloyd_sums(points: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, n
 def scores(points: np.ndarray, centroids: np.ndarray) -> tuple[np.ndarray, float, float]:
   """Returns how well centroids fit the points.
 
-  The simplified silhouette of a point is (b - a) / max(a, b) with its distances a and b
-  to the nearest and the second nearest centroid (Hruschka, de Castro, Campello,
-  "Evolutionary Algorithms for Clustering Gene-Expression Data", ICDM 2004); it is zero
-  where there is one centroid only, and where both distances are zero.
-
   Returns:
     The numbers of points nearest to the centroids (K,), the inertia, and the sum of the points'
-    simplified silhouettes.
+    simplified silhouettes (see `sum_kinds.Scores`).
   """
   _, counts, inertia = lloyd_sums(points, centroids)
   silhouettes = 0.0

@@ -8,10 +8,10 @@ import numpy as np
 
 from clustering_basics import core_count
 from dp_clustering import clustering_params
-from fl_clustering.points import secure_sums
 
-# No scaled coordinate of a fit's points is beyond it.
-_FAR = 2.0**26
+# Times the largest coordinate of a centroid: how far a point may be before rounding of its products
+# with them would show.
+_FAR = 2.0**10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,9 +37,7 @@ class RoundRecord:
   bytes_up: int
 
 
-def _nearest_to_far(
-    points: np.ndarray, centroids: np.ndarray, factor: np.ndarray
-) -> np.ndarray:
+def _nearest_to_far(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
   """Returns the nearest centroids of points (n, d) that are far from all of them.
 
   Two centroids are compared at a time.  A coordinate in which they agree then cancels, however far
@@ -48,8 +46,8 @@ def _nearest_to_far(
   nearest = np.zeros(len(points), np.intp)
   for index, other in enumerate(centroids):
     best = centroids[nearest]
-    sides = ((points - best) + (points - other)) * factor
-    nearest[((other - best) * factor * sides).sum(axis=1) > 0] = index
+    sides = (points - best) + (points - other)
+    nearest[((other - best) * sides).sum(axis=1) > 0] = index
   return nearest
 
 
@@ -57,46 +55,42 @@ def _nearest_to_far(
 class KMeansModel:
   """Gives points to the nearest centroid.
 
+  All are in the coordinates in which distances are measured: standardised columns if they are, else
+  the data's units; from the mean of the fit's points, or with `privacy` from the origin.
+
   Attributes:
-    centroids: In the data's units; float64 of shape (K, d).
-    scaling: To the coordinates that distances are compared in.
-    column_scales: What distances along every column are multiplied with: one over its field's
-      standard deviation if columns are standardised, else one; float64 of shape (d,).
+    centroids: float64 of shape (K, d).
     radius: Radius of the ball that points are mapped into, as in the fit, with `privacy`; else
       None, and points must be finite.
   """
 
   centroids: np.ndarray
-  scaling: secure_sums.Scaling
-  column_scales: np.ndarray
   radius: float | None = None
 
   def with_centroids(self, centroids: np.ndarray) -> KMeansModel:
-    """Returns the model with other centroids, in the data's units."""
+    """Returns the model with other centroids."""
     return dataclasses.replace(self, centroids=centroids)
 
   def _as_fitted(self, points: np.ndarray) -> np.ndarray:
     return points if self.radius is None else clustering_params.map_to_ball(points, self.radius)
 
   def assign(self, points: np.ndarray) -> np.ndarray:
-    """Returns the clusters of points (n, d) in the data's units, an int array of shape (n,)."""
+    """Returns the clusters of points (n, d), an int array of shape (n,)."""
     if not len(points):
       return np.zeros(0, np.intp)
     from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
 
     points = self._as_fitted(points)
     core_count.count_quietly()
-    scaled = self.scaling.apply(points)
-    far = np.abs(scaled).max(axis=1) > _FAR
-    scaled[far] = 0.0
-    nearest = metrics.pairwise_distances_argmin(scaled, self.scaling.apply(self.centroids))
-    nearest[far] = _nearest_to_far(points[far], self.centroids, self.scaling.factor)
+    far = np.abs(points).max(axis=1) > _FAR * np.abs(self.centroids).max()
+    near = np.where(far[:, np.newaxis], 0.0, points) if far.any() else points
+    nearest = metrics.pairwise_distances_argmin(near, self.centroids)
+    nearest[far] = _nearest_to_far(points[far], self.centroids)
     return nearest
 
   def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Returns the distance of every point to the centroid of its cluster, of shape (n,)."""
-    offsets = (self._as_fitted(points) - self.centroids[clusters]) * self.column_scales
-    return np.linalg.norm(offsets, axis=1)
+    return np.linalg.norm(self._as_fitted(points) - self.centroids[clusters], axis=1)
 
   def distances(self, points: np.ndarray) -> np.ndarray:
     """Returns the distances of points to the centroids, of shape (n, K)."""
@@ -104,11 +98,7 @@ class KMeansModel:
       return np.zeros((0, len(self.centroids)))
     from sklearn import metrics  # It takes long to import.  pylint: disable=g-import-not-at-top
 
-    points = self._as_fitted(points)
-    shifted = (
-        (x - self.scaling.shift) * self.column_scales for x in (points, self.centroids)
-    )
-    return metrics.pairwise.euclidean_distances(*shifted)
+    return metrics.pairwise.euclidean_distances(self._as_fitted(points), self.centroids)
 
   def are_clipped(self, points: np.ndarray) -> np.ndarray:
     """Returns which points (n, d) are beyond the radius, if there is one; booleans (n,)."""

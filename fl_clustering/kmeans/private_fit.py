@@ -104,8 +104,8 @@ def fit(
       )
   )
   return fitted.Fit(
-      model_lib.KMeansModel(found.centers, clients.scaling, np.ones(sums.dim), privacy.radius),
-      history,
+      model_lib.KMeansModel(found.centers, privacy.radius), secure_sums.identity(sums.dim),
+      found.centers, history,
       num_rounds=len(releases),
       noise=found,
       privacy_spent=privacy_lib.guarantee(privacy, ledger, clients.num_clients)

@@ -161,9 +161,9 @@ def fit(
   centroids = scaling.undo(centers)
   last = dataclasses.replace(last, centroids=centroids, inertia=inertia * unit)
   scales = scaling.factor * grid.step if config.standardize else np.ones(points.dim)
+  of_model = secure_sums.Scaling(scaling.shift, scales)
   return fitted.Fit(
-      model_lib.KMeansModel(centroids, scaling, scales),
-      (*history, last),
+      model_lib.KMeansModel(of_model.apply(centroids)), of_model, centroids, (*history, last),
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
       simplified_silhouette=silhouette,

@@ -14,8 +14,7 @@ many rounds as the methods:
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Callable, Sequence, TYPE_CHECKING
+from typing import Callable, TYPE_CHECKING
 
 import numpy as np
 
@@ -64,16 +63,16 @@ def _alone(
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    return method.ClusterState(
-        starts_of(pretrained, pretrained.client_weights, engine.clients),
-        tuple(engine.clients[:, None]),
-    )
+    return personal.state(starts_of(pretrained, pretrained.client_weights, engine.clients))
 
-  def next_rounds(
-      state: method.ClusterState, rounds: Sequence[participation.Round]
-  ) -> tuple[method.ClusterState, list[participation.AloneRound]]:
-    vectors, made = engine.train_alone(state.vectors, rounds)
-    return dataclasses.replace(state, vectors=vectors), made
+  def next_state(state: method.ClusterState, round_: participation.Round) -> method.Trained:
+    # A client needs nobody else for this, so it sends nothing.
+    vectors, _, losses = engine.train_own(state.vectors, engine.clients, round_)
+    for client in losses.clients:
+      # The mean over a cluster of this client alone, which rounds it: so they are equal.
+      number = np.float32(engine.num_examples[client])
+      vectors[client] = (number * vectors[client]).astype(np.float64) / number
+    return personal.state(vectors), personal.losses_by_client(engine.clients, losses)
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
@@ -85,11 +84,7 @@ def _alone(
     return personal.placement(vectors)
 
   return method.Method(
-      initialize,
-      method.TrainClusters(engine),
-      place,
-      from_start,
-      next_rounds,
+      initialize, next_state, place, from_start,
       uses_own_weights=config.grouping_epochs is not None,
   )
 

@@ -119,10 +119,6 @@ class Placement(NamedTuple):
 
 Initialize = Callable[[Pretrained, np.random.Generator], ClusterState]
 Next = Callable[[ClusterState, "participation.Round"], Trained]
-NextRounds = Callable[
-    [ClusterState, Sequence["participation.Round"]],
-    tuple[ClusterState, "list[participation.AloneRound]"],
-]
 Place = Callable[[Pretrained, ClusterState, np.ndarray], Placement]
 
 
@@ -138,8 +134,6 @@ class Method(NamedTuple):
     place: Places clients that were not there in training, after the last round.
     from_start: Whether it doesn't build on phase 1 and trains in its place too, from
       `Pretrained.initial_vector`: for as many rounds as both phases have.
-    next_rounds: What `next` does, for several rounds in one call.  Only where every client is a
-      cluster of its own, in the order of the task's, and keeps its model.
     uses_own_weights: Whether it starts from `Pretrained.client_weights`, and so pays for them;
       without effect if it is `from_start`.
   """
@@ -148,7 +142,6 @@ class Method(NamedTuple):
   next: Next
   place: Place
   from_start: bool = False
-  next_rounds: NextRounds | None = None
   uses_own_weights: bool = True
 
   def place_new(

@@ -28,11 +28,8 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
   they are spread over the clients.
 
   One client is a list of tables (n, d_h), one per view: the same views with the same columns
-  at every client, and in each the client's n points in the same order.  A table is an array, a
-  frame of pandas, or a list of rows; alone, it is the only view.  Frames' columns go by name: if
-  they come in another order at another client, they are put right.  With `privacy`, a client may
-  have no rows, and rows may hold anything that is a number or stands for a missing one; see
-  `dp_clustering.clustering_params.map_to_ball`.
+  at every client, and in each the client's n points in the same order.  A table is one of
+  `FederatedKMeans`; alone, it is the only view.
 
   `transform` gives what a point would add to the objective in every cluster, which is its
   distance to the center over all views, between 0 and the sum of the views' weights to the power
@@ -49,20 +46,15 @@ class FederatedMultiViewKMeans(federated_clusterer.FederatedClusterer):
     num_centers_on_few_points_: How many of the centers had fewer than five points in the round
       that they are from, also if none; None with `privacy`.
     n_iter_: Number of rounds of the best restart, after those that found its first centers.
-    labels_: The clusters of the points, an int array for every client, in the form of what `fit`
-      was given: one array, a list, or a dict by client id.  They are computed from the points
-      and are NOT private, so with `privacy` they are kept only if `compute_labels` says so.
     n_features_in_: Number of columns of all views.
     noise_sd_: With `privacy`, the standard deviation of the noise on each coordinate of the
       centers, of shape (K, D) for all views side by side; about, as moves are shrunk.  Infinite
       where nothing is known.  None without.
-    noisy_counts_, count_sd_, clipped_share_: As of `FederatedKMeans`.
+    labels_, noisy_counts_, count_sd_, clipped_share_, privacy_spent_, privacy_ledger_: As of
+      `FederatedKMeans`.
     feature_names_in_: A list with the names of every view's columns, an array of objects, or None
       for a view without names; only if there are names.  `predict` then refuses frames with
       other columns, or in another order.
-    privacy_spent_: With `privacy`, a dict with the guarantee; else None.
-    privacy_ledger_: With `privacy`, the `dp_clustering.ledger.Ledger` of all releases; else
-      None.
   """
 
   _has_views = True

@@ -158,11 +158,10 @@ class _Problem:
     fine_query = server_step.fine_query(asked, cells)
     centers = server_step.fine_means(fine_query, fine_points.totals(fine_query))
     last = server_step.record(model, self._ask(points, model))
-    fitted_views = model_lib.FittedViews(
-        model, self.grid.clients.scaling, self.grid.clients.scaling.undo(centers)
-    )
+    scaling = self.grid.clients.scaling
     return fitted.Fit(
-        fitted_views, (*history, last), len(history), last.objective,
+        model_lib.FittedViews(model), scaling, scaling.undo(centers), (*history, last),
+        len(history), last.objective,
         num_clusters_found=int(np.count_nonzero(last.cluster_sizes)),
         num_centers_on_few_points=int(np.count_nonzero(sums.counts < privacy_lib.FEW_POINTS)),
     )

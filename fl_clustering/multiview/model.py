@@ -23,7 +23,7 @@ _FARTHEST = 2.0**40
 def norm_scaling(
     view_norms: Sequence[float] | np.ndarray, widths: Sequence[int]
 ) -> secure_sums.Scaling:
-  """Returns the scaling from the data's units to grid steps, by norms alone."""
+  """Returns the scaling to grid steps from the units that norms are in."""
   # In units of the norms, all views side by side are no longer than the root of their number.
   steps = point_grid.POINT_STEPS / math.sqrt(len(widths))
   return secure_sums.Scaling(np.zeros(sum(widths)), np.repeat(steps / np.array(view_norms), widths))
@@ -37,27 +37,24 @@ class FittedViews:
 
   Attributes:
     on_grid: The model in grid steps.
-    scaling: To grid steps.
-    centroids: The centers in the data's units, float64 of shape (K, D).  Without noise they are
-      right to float precision in every column, also in one that is narrower than a grid step.
-    view_norms: The norms that rows are shortened to, with `privacy`; else None.
+    view_norms: With `privacy`, the norms that rows are shortened to, in the points' units; else
+      None, and points are in grid steps.
   """
 
   on_grid: server_step.MultiViewModel
-  scaling: secure_sums.Scaling
-  centroids: np.ndarray
   view_norms: Sequence[float] | None = None
 
   def with_centroids(self, centroids: np.ndarray) -> FittedViews:
-    """Returns the model with other centroids, in the data's units."""
-    centers = server_step.on_grid(self.scaling.apply(centroids))
-    on_grid = dataclasses.replace(self.on_grid, centers=centers)
-    return dataclasses.replace(self, on_grid=on_grid, centroids=centroids)
+    """Returns the private model with other centroids."""
+    assert self.view_norms is not None
+    scaling = norm_scaling(self.view_norms, self.on_grid.widths)
+    centers = server_step.on_grid(scaling.apply(centroids))
+    return dataclasses.replace(self, on_grid=dataclasses.replace(self.on_grid, centers=centers))
 
   def _steps(self, points: np.ndarray) -> np.ndarray:
-    """Returns points in grid steps, as the clients of the fit computed them."""
+    """Returns points in whole grid steps, as the clients of the fit computed them."""
     if self.view_norms is None:
-      return np.rint(np.clip(self.scaling.apply(points), -_FARTHEST, _FARTHEST))
+      return np.rint(np.clip(points, -_FARTHEST, _FARTHEST))
     widths = self.on_grid.widths
     units = norm_scaling(np.ones(len(widths)), widths)
     return np.rint(units.apply(privacy.in_balls(points, self.view_norms, widths)))
@@ -70,7 +67,7 @@ class FittedViews:
     return np.concatenate([function(block, arrays, widths) for block in blocks])
 
   def assign(self, points: np.ndarray) -> np.ndarray:
-    """Returns the clusters of points (n, D) in the data's units, an int array of shape (n,)."""
+    """Returns the clusters of points (n, D), an int array of shape (n,)."""
     return self._by_blocks(sums.nearest, points)
 
   def distances_to(self, clusters: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -135,8 +135,8 @@ def fit(
   enough = private_centers.are_enough(counts, count_sd)
   noise_sd = np.where(enough[:, np.newaxis], noise_sd / scaling.factor, np.inf)
   return fitted.Fit(
-      model_lib.FittedViews(model, scaling, centroids, privacy.view_norms),
-      tuple(history),
+      model_lib.FittedViews(model, privacy.view_norms),
+      secure_sums.identity(clients.num_columns), centroids, tuple(history),
       num_rounds=len(history),
       noise=private_centers.PrivateCenters(
           centroids, noise_sd, counts, np.full(k, count_sd)

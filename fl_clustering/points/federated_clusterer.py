@@ -135,6 +135,13 @@ class FederatedClusterer(
       return contextlib.nullcontext()
     return clustering_params.content_raises_nothing()
 
+  def _scaled(self, points: np.ndarray) -> np.ndarray:
+    """Returns a client's points as the model takes them."""
+    return self._result.scaling.apply(points)
+
+  def _assign(self, points: np.ndarray) -> np.ndarray:
+    return self._result.model.assign(self._scaled(points))
+
   def _fit_points(self, clients: Any) -> given_clients.Clients:
     """Fits, and returns the points."""
     config = self._config()
@@ -169,7 +176,7 @@ class FederatedClusterer(
       self.__dict__.pop(name, None)
     is_secret = self.privacy is not None
     if not is_secret if self.compute_labels is None else self.compute_labels:
-      self.labels_ = points.map(fit.model.assign)
+      self.labels_ = points.map(self._assign)
       if is_secret:
         are_clipped = [fit.model.are_clipped(own) for own in points.by_id.values()]
         num_points = max(sum(map(len, are_clipped)), 1)
@@ -201,7 +208,7 @@ class FederatedClusterer(
     """Finds the clusters, and returns those of the points, whether or not `labels_` keeps them."""
     del y
     with self._content_rules():
-      return self._fit_points(clients).map(self._result.model.assign)
+      return self._fit_points(clients).map(self._assign)
 
   @property
   def _n_features_out(self) -> int:
@@ -214,7 +221,7 @@ class FederatedClusterer(
     tables = given_clients.clients_of(given, has_views=self._has_views)
 
     def contained(client_id: Any) -> Any:
-      distances = self._result.model.distances(points.by_id[client_id])
+      distances = self._result.model.distances(self._scaled(points.by_id[client_id]))
       # scikit-learn puts them into the container that the user chose.
       wrapper = preprocessing.FunctionTransformer(
           lambda table: distances, feature_names_out=lambda *_: self.get_feature_names_out()
@@ -230,11 +237,11 @@ class FederatedClusterer(
     the fit was private.
     """
     with self._content_rules():
-      return self._points(X).map(self._result.model.assign)
+      return self._points(X).map(self._assign)
 
   def score(self, X: Any, y: Any = None) -> float:
     """Returns minus the loss of the points: the larger, the better."""
     del y
     with self._content_rules():
-      points = self._points(X).by_id.values()
+      points = map(self._scaled, self._points(X).by_id.values())
       return -float(sum(self._result.model.losses(own).min(axis=1).sum() for own in points))

@@ -12,6 +12,7 @@ from absl import logging
 import numpy as np
 
 from fl_clustering.points import privacy as privacy_lib
+from fl_clustering.points import secure_sums
 
 if TYPE_CHECKING:
   from dp_clustering import ledger as ledger_lib
@@ -23,8 +24,11 @@ class Fit:
   """The result of a fit.
 
   Attributes:
-    model: What gives clusters to points, such as a `kmeans.model.KMeansModel`; it has `centroids`,
-      `scaling`, `assign`, `distances`, `losses` and `are_clipped`.
+    model: What gives clusters to scaled points, such as a `kmeans.model.KMeansModel`; it has
+      `assign`, `distances`, `losses` and `are_clipped`.
+    scaling: From the data's units to those in which the model takes points.  The grid of the sums
+      is none of the model's, but for views, whose clusters are those of points on it.
+    centroids: In the data's units, float64 of shape (K, d).
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
@@ -39,6 +43,8 @@ class Fit:
   """
 
   model: Any
+  scaling: secure_sums.Scaling
+  centroids: np.ndarray
   history: tuple[Any, ...]
   num_rounds: int
   loss: float | None = None
@@ -48,10 +54,6 @@ class Fit:
   noise: private_centers.PrivateCenters | None = None
   privacy_spent: Mapping[str, Any] | None = None
   ledger: ledger_lib.Ledger | None = None
-
-  @property
-  def centroids(self) -> np.ndarray:
-    return self.model.centroids
 
   def few_clusters_warning(self, num_asked: int) -> str | None:
     """Returns a text if there are fewer clusters than were asked for; else None."""

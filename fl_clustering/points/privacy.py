@@ -113,18 +113,6 @@ class Privacy:
     return 1.0
 
   @property
-  def neighboring_relation(self) -> str:
-    """How neighbouring data sets differ, in a word."""
-    return "add_or_remove_one" if self.points_per_client is None else "zero_out_one_client"
-
-  @property
-  def unit(self) -> str:
-    """What the guarantee is for, in words."""
-    if self.points_per_client is None:
-      return "one point of one client"
-    return f"one client with at most {self.points_per_client} points"
-
-  @property
   def unit_norm(self) -> float:
     """The largest norm of what neighbouring data sets differ in, in bounds of one point."""
     return math.sqrt(self.points_per_client or 1)
@@ -442,11 +430,15 @@ def noisy_totals(
 
 def guarantee(privacy: Privacy, ledger: ledger_lib.Ledger, num_clients: int) -> dict[str, Any]:
   """Returns what a fit guarantees, by its frozen ledger, as a dict of plain values."""
+  unit, relation = "one point of one client", "add_or_remove_one"
+  if privacy.points_per_client is not None:
+    unit = f"one client with at most {privacy.points_per_client} points"
+    relation = "zero_out_one_client"
   stated = {
       "epsilon": ledger.epsilon_spent,
       "delta": privacy.delta,
-      "unit": privacy.unit,
-      "neighboring_relation": privacy.neighboring_relation,
+      "unit": unit,
+      "neighboring_relation": relation,
       "trust": privacy.trust,
       "noise": ledger.noise_source,
       "num_rounds": len(ledger.releases),

@@ -68,11 +68,6 @@ SITE_JOB: Mapping[str, Any] = _JOBS["config_fed_client.json"]
 LOCKED: Mapping[str, Any] = _policy("client", "both")
 
 
-def _at_server(workspace: str) -> dict[str, Any]:
-  """Returns what the server's folder `local` holds."""
-  return _policy("server", "both", workspace=workspace)
-
-
 def check_version() -> None:
   """Raises a ValueError unless NVFlare is there, in the version that the policy was written for."""
   try:
@@ -258,7 +253,7 @@ def lay_out(operator: str, sites: Iterable[str], folder: str) -> None:
     shutil.copytree(os.path.join(operator, one), os.path.join(folder, one))
   _write(os.path.join(folder, "admin", _LOCAL), {})  # NVFlare needs the folder.
   server = os.path.join(folder, "server")
-  _write(os.path.join(server, _LOCAL), _at_server(server))
+  _write(os.path.join(server, _LOCAL), _policy("server", "both", workspace=server))
   job = os.path.join(folder, "job")
   for app, config, document in (
       ("app_server", "config_fed_server.json", _JOBS["config_fed_server.json"]),

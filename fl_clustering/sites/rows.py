@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import Iterator
-
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.sites import federation as federation_lib
-from fl_clustering.tables import encode
 from fl_clustering.tables import folder as folder_lib
-from fl_clustering.tables import read as read_lib
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 
@@ -31,11 +26,10 @@ def tables(
     names = [name for one in schemas.values() for name in one.feature_names]
     rule = "be the one of the federation file, with the same fields, bounds and levels"
     raise validate.error("schema", rule, names)
-  is_private, nothing = federation.privacy is not None, np.zeros(federation.num_columns)
-  scaling = encode.FeatureScaling(nothing, nothing, nothing + 1)
-  if is_private:
-    scaling = encode.FeatureScaling.joined(map(encode.public_scaling, schemas.values()))
-  found = saved.SavedTables(schemas, scaling, is_private)
+  if is_private := federation.privacy is not None:
+    found = saved.SavedTables.private(schemas)
+  else:  # No cell is missing.
+    found = saved.SavedTables.exact(schemas, np.zeros(federation.num_columns))
   if found.widths != federation.widths:
     rule = f"be {list(found.widths)}, as the schema says"
     raise validate.error("widths", rule, federation.widths)
@@ -47,10 +41,11 @@ def tables(
 
 def read(
     directory: str, schemas: schema_lib.Schemas, federation: federation_lib.Federation
-) -> dict[str, np.ndarray]:
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
   """Returns a folder's features by client id, of shape (n, d), the views side by side.
 
-  With `privacy` no cell is an error.
+  With `privacy` no cell is an error, and what became of every file is returned, too: its `reports`,
+  for the owner alone.
 
   Raises:
     ValueError: As of `tables`.
@@ -61,29 +56,4 @@ def read(
   folder.scale(kept.features)
   found = {client_id: rows.features for client_id, rows in folder.items()}
   # That nobody is there is private, too.
-  return found or {"": np.zeros((0, federation.num_columns))}
-
-
-def about(directory: str, schemas: schema_lib.Schemas) -> Iterator[str]:
-  """Yields a line on every table, of what private reading makes of it; for the owner alone.
-
-  Raises:
-    ValueError: If the folder can't be used.
-  """
-  if schema_lib.NO_VIEW in schemas:
-    by_client = [{schema_lib.NO_VIEW: path} for path in folder_lib.files(directory).values()]
-  else:
-    by_client = [*folder_lib.client_files(directory).values()]
-  tables = [(own[v], one) for own in by_client for v, one in schemas.items() if v in own]
-  for path, one in tables:
-    name = os.path.relpath(path, directory)
-    try:
-      num_rows, num_bad_lines, num_missing = read_lib.counts(path, one)
-    except Exception as e:  # pylint: disable=broad-exception-caught
-      # A file may hold any bytes, which libraries meet with any exception.
-      yield f"{name}: no rows, as it can't be read: " + f"{e}".partition("\n")[0]
-    else:
-      yield (
-          f"{name}: rows: {num_rows:,}, bad lines: {num_bad_lines:,}, missing cells: "
-          f"{num_missing:,}"
-      )
+  return found or {"": np.zeros((0, federation.num_columns))}, folder.reports

@@ -79,12 +79,14 @@ class SiteFolder:
   Attributes:
     workspace: A folder in it for the carrier's files.
     data_dir: The folder of the site's tables.
+    reports: What the last `open` made of each of them, with noise; for the owner alone.
   """
 
   def __init__(self, path: str) -> None:
     """Opens a folder that `create` has made; ValueError says what is wrong with it."""
     self.path = os.path.abspath(path)
     self.workspace = self._join("nvflare")
+    self.reports: dict[str, str] = {}
     self.identity = identity_lib.Identity.load(self._join(_IDENTITY))
     self.data_dir, self.schema_path = schema_lib.read_document(
         self._join(_ROWS), lambda paths: (str(paths["data_dir"]), str(paths["schema"])), "site_dir"
@@ -164,7 +166,8 @@ class SiteFolder:
         together, or can't be used.
     """
     federation = federation_lib.Federation.load(self._join(_FEDERATION))
-    clients = rows.read(self.data_dir, views_lib.load(self.schema_path), federation)
+    schemas = views_lib.load(self.schema_path)
+    clients, self.reports = rows.read(self.data_dir, schemas, federation)
     ledger = site_ledger.SiteLedger(self._join(_LEDGER))
     try:
       self._check_bound(ledger)

@@ -127,7 +127,7 @@ class SiteLedger:
     self._check_unchanged()
     sessions = [*self._sessions[: self._place], session]
     document = {"format": _FORMAT, "id": self.id, "sessions": sessions}
-    atomic_file.write_text(self.path, json.dumps(document, indent=1, allow_nan=False))
+    atomic_file.write_text(self.path, json.dumps(document, indent=1))
     self._sessions, self._session = sessions, session
 
 

@@ -13,6 +13,7 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
@@ -46,45 +47,14 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FeatureScaling:
-  """What is done to features; every array has the shape (d,).
-
-  Attributes:
-    fill: What missing ones become first.
-    shift: What is subtracted.
-    factor: What they are multiplied by then.
-  """
+class FeatureScaling(secure_sums.Scaling):
+  """What is done to features: missing ones become `fill`, of shape (d,), and all are scaled."""
 
   fill: np.ndarray
-  shift: np.ndarray
-  factor: np.ndarray
 
-  def __call__(self, features: np.ndarray) -> np.ndarray:
+  def apply(self, points: np.ndarray) -> np.ndarray:
     """Returns scaled features, of shape (n, d)."""
-    return (self.filled(features) - self.shift) * self.factor
-
-  def undo(self, scaled: np.ndarray) -> np.ndarray:
-    """Returns scaled features (n, d) in the data's units; where the factor is zero, the shift."""
-    unscaled = scaled / np.where(self.factor > 0, self.factor, 1.0)
-    return np.where(self.factor > 0, unscaled, 0.0) + self.shift
-
-  def filled(self, features: np.ndarray) -> np.ndarray:
-    """Returns features in the data's units, none of which is missing, of shape (n, d)."""
-    return np.where(np.isnan(features), self.fill, features)
-
-  @classmethod
-  def joined(cls, scalings: Iterable[FeatureScaling]) -> FeatureScaling:
-    """Returns the scaling of the features of several views, side by side."""
-    return cls(*map(np.concatenate, zip(*(vars(one).values() for one in scalings))))
-
-  def to_json(self) -> dict[str, list[float]]:
-    """Returns a dict for JSON."""
-    return {name: array.tolist() for name, array in vars(self).items()}
-
-  @classmethod
-  def from_json(cls, document: Mapping[str, list[float]]) -> FeatureScaling:
-    """Returns the scaling of a dict from `to_json`."""
-    return cls(**{name: np.array(numbers, float) for name, numbers in document.items()})
+    return super().apply(np.where(np.isnan(points), self.fill, points))
 
 
 def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
@@ -96,7 +66,7 @@ def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
   centers, scales = np.array([
       field.public_scaling for field in schema.features for _ in field.feature_names
   ], float).T
-  return FeatureScaling(centers, centers, 1 / scales)
+  return FeatureScaling(centers, 1 / scales, centers)
 
 
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
@@ -105,12 +75,6 @@ def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
       field.bounds for field in schema.features for _ in field.feature_names
   ], float).T
   return low, high
-
-
-def ranges(schema: schema_lib.Schema) -> np.ndarray:
-  """Returns how far apart values of every feature may be; without bounds, twice the scale."""
-  low, high = bounds(schema)
-  return np.where(np.isfinite(high - low), high - low, 2 / public_scaling(schema).factor)
 
 
 def norm_bounds(schema: schema_lib.Schema) -> tuple[float, float]:
@@ -132,37 +96,24 @@ def norm_bounds(schema: schema_lib.Schema) -> tuple[float, float]:
   return float(np.sqrt(least)), float(np.sqrt(largest))
 
 
-def checked_radius(schema: schema_lib.Schema, radius: float | None, name: str = "radius") -> float:
-  """Returns the norm to which rows are cut in a private run, in the schema's units.
-
-  Args:
-    radius: None for the largest norm that the schema allows, which cuts nobody.
-    name: That of the argument.
-
-  Raises:
-    ValueError: If the schema allows any norm and there is no radius, or if the radius is shorter
-      than all rows that it allows.
-  """
+def _checked_norm(
+    schema: schema_lib.Schema, norm: float | None, name: str
+) -> tuple[float, list[str]]:
+  """Returns the norm of a schema for `checked_norms`, and warnings; `name` is the argument's."""
   least, largest = norm_bounds(schema)
-  if radius is None:
+  if norm is None:
     if math.isinf(largest):
       raise validate.error(name, "be given for a schema with a number without bounds", None)
-    return largest
-  validate.positive(**{name: radius})
-  if radius < least:
+    return largest, []
+  validate.positive(**{name: norm})
+  if norm < least:
     rule = f"be in the schema's units, in which rows are {least:.3g} to {largest:.6g} long"
-    raise validate.error(name, rule, radius)
-  return radius
-
-
-def radius_warnings(schema: schema_lib.Schema, radius: float) -> list[str]:
-  """Returns what says that a radius makes noise for nothing, in words; public."""
-  _, largest = norm_bounds(schema)
-  if radius <= largest * (1 + 1e-9):
-    return []
-  return [
-      f"no row is longer than {largest:.6g} in the schema's units: a radius of {radius:g} makes "
-      f"the noise {radius / largest:.3g} times as large, and nothing better."
+    raise validate.error(name, rule, norm)
+  if norm <= largest * (1 + 1e-9):
+    return norm, []
+  return norm, [
+      f"no row is longer than {largest:.6g} in the schema's units: a radius of {norm:g} makes "
+      f"the noise {norm / largest:.3g} times as large, and nothing better."
   ]
 
 
@@ -171,29 +122,29 @@ def checked_norms(
 ) -> tuple[dict[str, Any], list[str]]:
   """Returns the `radius` of privacy, or `view_norms` with views, in a dict; and warnings, in words.
 
+  Rows of a private run are cut to these norms, in the schemas' units; all of it is public.
+
   Args:
-    radius: As of `checked_radius`; to be left out with views.
-    view_norms: Likewise for every view, in the order of their names; None for the largest of each.
+    radius: None for the largest norm that the schema allows, which cuts nobody; to be left out with
+      views.
+    view_norms: Likewise for every view, in the order of their names.
 
   Raises:
-    ValueError: If they don't fit the schemas.
+    ValueError: If they don't fit the schemas: one is lacking where a schema allows any norm, or is
+      shorter than all rows that it allows.
   """
   if schema_lib.NO_VIEW in schemas:
     if view_norms is not None:
       raise validate.error("view_norms", "be left out without a schema of views", view_norms)
-    schema = schemas[schema_lib.NO_VIEW]
-    radius = checked_radius(schema, radius)
-    return {"radius": radius}, radius_warnings(schema, radius)
+    radius, warnings = _checked_norm(schemas[schema_lib.NO_VIEW], radius, "radius")
+    return {"radius": radius}, warnings
   if radius is not None:
     raise validate.error("radius", "be left out with a schema of views", radius)
   given = [None] * len(schemas) if view_norms is None else view_norms
   if len(given) != len(schemas):
     raise validate.error("view_norms", f"be {len(schemas)} numbers", view_norms)
-  norms, warnings = list[float](), list[str]()
-  for schema, norm in zip(schemas.values(), given):
-    norms.append(checked_radius(schema, norm, "view_norms"))
-    warnings += radius_warnings(schema, norms[-1])
-  return {"view_norms": norms}, warnings
+  found = [_checked_norm(one, norm, "view_norms") for one, norm in zip(schemas.values(), given)]
+  return {"view_norms": [norm for norm, _ in found]}, [text for _, own in found for text in own]
 
 
 def means(blocks: Iterable[np.ndarray], names: Sequence[str]) -> np.ndarray:
@@ -243,11 +194,11 @@ def standard_scaling(
   deviations = np.sqrt(mean(lambda rows: (rows - shift) ** 2))
   # What rounding leaves of a constant feature.
   is_constant = deviations <= 1e-12 * np.abs(shift)
-  factor = np.where(is_constant, 0, 1 / np.where(is_constant, 1, deviations))
+  factor = 1 / np.where(is_constant, np.inf, deviations)
   place = 0
   for field in schema.features:
     if field.is_numeric and field.public_scaling is not None:
       shift[place], scale = field.public_scaling
       factor[place] = 1 / scale
     place += len(field.feature_names)
-  return FeatureScaling(fill, shift, factor)
+  return FeatureScaling(shift, factor, fill)

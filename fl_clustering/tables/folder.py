@@ -12,15 +12,13 @@ is.
 
 from __future__ import annotations
 
-import array
-import collections
 import collections.abc
 import dataclasses
 import functools
 import hashlib
 import os
 import tempfile
-from typing import Any, BinaryIO, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -36,10 +34,6 @@ ENDINGS = (*bad_table.TEXT_FILES, *typed_files.ENDINGS)
 LABELS = "labels"
 # Of features that are scaled at a time.
 _BLOCK_CELLS = 2**22
-
-# The places of clients' rows among all that were read.
-_Places = Mapping[str, range | np.ndarray]
-_Digests = Mapping[str, Any]
 
 
 def files(directory: str) -> dict[str, str]:
@@ -114,61 +108,65 @@ class ClientRows:
   parts: np.ndarray | None = None
 
 
-class _Rows:
-  """Rows as they are read: their features are in a file, and their texts are here by role."""
+def _on_disk(blocks: Iterable[np.ndarray], num_columns: int) -> np.ndarray:
+  """Returns float64 rows, of shape (n, num_columns), which are in a file that no folder lists.
 
-  def __init__(
-      self, file: BinaryIO, schemas: schema_lib.Schemas, roles: Iterable[str]
-  ) -> None:
-    self._file, self._num_features = file, len(schema_lib.feature_names(schemas))
-    self.num_rows = 0
-    self.texts: dict[str, list[str | None]] = {role: [] for role in roles}
+  It goes with the last array that is in it.
+  """
+  with tempfile.TemporaryFile() as file:
+    for block in blocks:
+      file.write(np.ascontiguousarray(block, np.float64).data)
+    file.flush()
+    num_rows = file.tell() // (8 * num_columns)
+    if not num_rows:
+      return np.zeros((0, num_columns))
+    return np.memmap(file, np.float64, "r+", shape=(num_rows, num_columns)).view(np.ndarray)
 
-  def add(self, features: np.ndarray, texts: Mapping[str, Iterable[str | None]]) -> None:
-    self._file.write(np.ascontiguousarray(features).data)
-    self.num_rows += len(features)
-    for role, column in texts.items():
-      self.texts[role].extend(column)
 
-  def features(self) -> np.ndarray:
-    """Returns the features of all rows, which the file holds."""
-    shape = (self.num_rows, self._num_features)
-    if not self.num_rows:
-      return np.zeros(shape)
-    self._file.flush()
-    return np.memmap(self._file, np.float64, "r+", shape=shape).view(np.ndarray)
+def _spans(features: np.ndarray) -> Iterator[slice]:
+  """Yields the parts of rows that fit into memory together."""
+  num_rows = max(1, _BLOCK_CELLS // features.shape[1])
+  for start in range(0, len(features), num_rows):
+    yield slice(start, start + num_rows)
 
 
 class Folder(collections.abc.Mapping[str, ClientRows]):
-  """The rows of a folder's clients by client id, in order.
+  """The rows of a folder's clients by client id, in order; each client's are side by side.
 
   Attributes:
     schemas: What the tables hold, by view.
     num_rows: How many rows every client has.
     digests: The SHA-256 of every file by its name, of a view's file by `CLIENT/VIEW`; of none in
       private reading.
+    reports: In private reading, what became of every file, by its path in the folder; for the owner
+      alone.
   """
 
   def __init__(
-      self, schemas: schema_lib.Schemas, rows: _Rows, places: _Places, digests: _Digests
+      self, schemas: schema_lib.Schemas, features: np.ndarray, texts: Mapping[str, np.ndarray],
+      places: Mapping[str, slice], files: _Files, read_as: np.ndarray | None = None,
   ) -> None:
-    """Use `open_folder`."""
-    self.schemas, self._features, self._places = dict(schemas), rows.features(), dict(places)
-    self._texts = {role: np.array(own, object) for role, own in rows.texts.items()}
-    self.num_rows = {client_id: len(own) for client_id, own in places.items()}
-    self.digests = {name: digest.hexdigest() for name, digest in digests.items()}
+    """Use `open_folder`.
+
+    Args:
+      texts: By role, those of all rows.
+      places: The clients' rows among these.
+      read_as: The rows' places in the files that clients share.
+    """
+    self.schemas, self._features, self._texts = dict(schemas), features, dict(texts)
+    self._places, self._read_as = dict(places), read_as
+    self.num_rows = {client_id: own.stop - own.start for client_id, own in places.items()}
+    self.digests = {name: digest.hexdigest() for name, digest in files.digests.items()}
+    self.reports = {name: f"{report}" for name, report in files.reports.items()}
 
   def __getitem__(self, client_id: str) -> ClientRows:
-    """Returns a client's rows; of a client with a file of its own, the features are no copy."""
-    places: Any = self._places[client_id]
-    own, rows = places, places
-    if isinstance(places, range):
-      own, rows = np.arange(len(places)), slice(places.start, places.stop)
-    keys, labels, parts = (
+    """Returns a client's rows, which are no copy."""
+    rows = self._places[client_id]
+    own = np.arange(rows.stop - rows.start) if self._read_as is None else self._read_as[rows]
+    return ClientRows(self._features[rows], own, *(
         self._texts[role][rows] if role in self._texts else None
         for role in ("key", "label", "split")
-    )
-    return ClientRows(self._features[rows], own, keys, labels, parts)
+    ))
 
   def __iter__(self) -> Iterator[str]:
     return iter(self._places)
@@ -178,10 +176,8 @@ class Folder(collections.abc.Mapping[str, ClientRows]):
 
   def scale(self, scaling: Callable[[np.ndarray], np.ndarray]) -> None:
     """Replaces the features, in place, by what a function makes of blocks of shape (n, d)."""
-    num_rows = max(1, _BLOCK_CELLS // self._features.shape[1])
-    for start in range(0, len(self._features), num_rows):
-      block = self._features[start : start + num_rows]
-      block[:] = scaling(block)
+    for rows in _spans(self._features):
+      self._features[rows] = scaling(self._features[rows])
 
   @functools.cached_property
   def means(self) -> np.ndarray:
@@ -217,124 +213,141 @@ class Folder(collections.abc.Mapping[str, ClientRows]):
     return names if rows.keys is None else {**names, "id": rows.keys.tolist()}
 
 
+class _Files:
+  """A folder's files as they are read; see `Folder`."""
+
+  def __init__(self, directory: str, private: bool) -> None:
+    self._directory, self.private = directory, private
+    self.digests: dict[str, Any] = {}
+    self.reports: dict[str, Any] = {}
+
+  def blocks(
+      self, name: str, path: str, schema: schema_lib.Schema
+  ) -> Iterable[Mapping[str, np.ndarray]]:
+    """Returns what `read.blocks` yields; in private, of all of a client's own file or of nothing.
+
+    Args:
+      name: That of the file's digest.
+    """
+    if not self.private:
+      return read_lib.blocks(path, schema, digest=self.digest(name))
+    report = os.path.relpath(path, self._directory)
+    counts = self.reports[report] = read_lib.Counts()
+    blocks = read_lib.blocks(path, schema, private=True, counts=counts)
+    if schema.client is not None:
+      return blocks
+    try:
+      return [*blocks]
+    except Exception as e:  # pylint: disable=broad-exception-caught
+      # A private client's file may hold any bytes, which libraries meet with any exception.
+      self.reports[report] = "no rows, as it can't be read: " + f"{e}".partition("\n")[0]
+      return []
+
+  def digest(self, name: str) -> Any:
+    """Returns the digest of a file that is not private, to which its bytes are to be given."""
+    return self.digests.setdefault(name, hashlib.sha256())
+
+
 def open_folder(
     directory: str, schemas: schema_lib.Schemas, *, private: bool = False
 ) -> Folder:
   """Returns the rows of a folder's clients.
 
   In private reading no row is an error, or changes how another one is read, and a client's own file
-  that can't be read has no rows.  Row i is the same record in all views then: a key could change to
-  which rows others belong.
+  that can't be read has no rows.  Row i is the same record in all views then.
 
   Args:
     schemas: What the tables hold, by view.
-    private: Whether it is private reading.
+    private: Whether it is private reading; `saved.SavedTables.private` then says if the schemas say
+      enough.
 
   Raises:
-    ValueError: If the folder can't be used, a client has other views, or in private reading the
-      schemas have a key of views or do not say enough.
+    ValueError: If the folder can't be used, or a client has other views.
     BadTable: If a file can't be used.
   """
-  has_views = schema_lib.NO_VIEW not in schemas
-  for one in schemas.values() if private else ():
-    one.check_private()
-    if has_views and one.key is not None:
-      raise validate.error("primaryKey", "be left out of views in a private run", one.key)
-  # No folder lists it, and it goes with the last array that is in it.
-  with tempfile.TemporaryFile() as file:
-    if has_views:
-      return _read_views(file, client_files(directory), schemas, private)
-    return _read_tables(file, files(directory), schemas, private)
+  files = _Files(directory, private)
+  return (_read_views if schema_lib.NO_VIEW not in schemas else _read_tables)(
+      directory, schemas, files
+  )
 
 
-def _blocks(
-    path: str, schema: schema_lib.Schema, private: bool, digest: Any
-) -> Iterable[Mapping[str, np.ndarray]]:
-  """Returns what `read.blocks` yields; in private, of all of a client's own file or of nothing."""
-  blocks = read_lib.blocks(path, schema, private=private, digest=digest)
-  if not private or schema.client is not None:
-    return blocks
-  try:
-    return [*blocks]
-  except Exception:  # pylint: disable=broad-exception-caught
-    # A private client's file may hold any bytes, which libraries meet with any exception.
-    return []
+def _read_tables(directory: str, schemas: schema_lib.Schemas, read: _Files) -> Folder:
+  """Reads tables without views."""
+  schema, paths = schemas[schema_lib.NO_VIEW], files(directory)
+  if schema.client is None:
+    paths = given_clients.sorted_by_id(paths)
+  texts: dict[str, list[str | None]] = {role: [] for role in schema.roles}
+  ends = [0]
+
+  def blocks() -> Iterator[np.ndarray]:
+    for name, path in paths.items():
+      ends.append(ends[-1])
+      for columns in read.blocks(name, path, schema):
+        for role, column in schema.roles.items():
+          texts[role].extend(columns[column])
+        features = encode.numbers(columns, schema)
+        ends[-1] += len(features)
+        yield features
+
+  features = _on_disk(blocks(), len(schema.feature_names))
+  of_clients = texts.pop("client", None)
+  arrays = {role: np.array(own, object) for role, own in texts.items()}
+  if of_clients is None:
+    return Folder(schemas, features, arrays, dict(zip(paths, map(slice, ends, ends[1:]))), read)
+  ids = given_clients.sorted_by_id(dict.fromkeys(one for one in of_clients if one is not None))
+  clients = encode.positions(of_clients, ids)
+  order = np.argsort(clients, kind="stable")
+  order = order[np.count_nonzero(clients < 0) :]  # In private reading, rows may be of none.
+  starts = np.searchsorted(clients[order], range(len(ids) + 1)).tolist()
+  return Folder(
+      schemas, _on_disk((features[order[rows]] for rows in _spans(features)), features.shape[1]),
+      {role: own[order] for role, own in arrays.items()},
+      dict(zip(ids, map(slice, starts, starts[1:]))), read, order,
+  )
 
 
-def _read_tables(
-    file: BinaryIO, paths: Mapping[str, str], schemas: schema_lib.Schemas, private: bool
-) -> Folder:
-  """Reads tables without views; their features go into a file."""
-  schema = schemas[schema_lib.NO_VIEW]
-  rows = _Rows(file, schemas, schema.roles)
-  digests = {} if private else {name: hashlib.sha256() for name in paths}
-  places: dict[str, range | np.ndarray] = {}
-  for name in paths if schema.client is not None else given_clients.sorted_by_id(paths):
-    first = rows.num_rows
-    for columns in _blocks(paths[name], schema, private, digests.get(name)):
-      texts = {role: columns[column] for role, column in schema.roles.items()}
-      rows.add(encode.numbers(columns, schema), texts)
-    places[name] = range(first, rows.num_rows)
-  if schema.client is not None:
-    shared: dict[str, array.array] = collections.defaultdict(lambda: array.array("q"))
-    for place, client_id in enumerate(rows.texts["client"]):
-      if client_id is not None:  # In private reading, it may be missing.
-        shared[client_id].append(place)
-    places = {name: np.array(own) for name, own in given_clients.sorted_by_id(shared).items()}
-  return Folder(schemas, rows, places, digests)
-
-
-def _read_views(
-    file: BinaryIO, paths: Mapping[str, Mapping[str, str]], schemas: schema_lib.Schemas,
-    private: bool,
-) -> Folder:
+def _read_views(directory: str, schemas: schema_lib.Schemas, read: _Files) -> Folder:
   """Reads tables of several views, and the classes unless the rows are private or later ones."""
-  has_labels, first = LABELS in next(iter(paths.values())), next(iter(schemas.values()))
+  paths, first = client_files(directory), next(iter(schemas.values()))
+  has_labels = LABELS in next(iter(paths.values()))
   wanted = {*schemas, *([LABELS] if has_labels else [])}
-  for client_id, files in paths.items():
-    if set(files) != wanted:
+  for client_id, own in paths.items():
+    if set(own) != wanted:
       rule = f"hold the views {', '.join(sorted(wanted))} of client {client_id!r}"
-      raise validate.error("data_dir", rule, ", ".join(sorted(files)))
-  used = wanted if not private and not first.is_later else {*schemas}
-  digests = {} if private else {
-      f"{client_id}/{view}": hashlib.sha256()
-      for client_id, files in paths.items() for view in files if view in used
-  }
-  roles = [*(["key"] if first.key is not None else []), *(["label"] if LABELS in used else [])]
-  rows, places = _Rows(file, schemas, roles), dict[str, range]()
-  for client_id, files in paths.items():
-    tables = {
-        view: read_lib.joined(
-            _blocks(files[view], one, private, digests.get(f"{client_id}/{view}")), one
-        ) for view, one in schemas.items()
-    }
-    features = [encode.numbers(tables[view], one) for view, one in schemas.items()]
-    texts: Mapping[str, Any] = {}
-    if private:  # What some view has no record for is none.
-      num_rows = min(map(len, features))
-      features = [own[:num_rows] for own in features]
-    else:
-      names: list[Sequence[Any]] = [
-          range(len(own)) if first.key is None else tables[view][first.key].tolist()
-          for view, own in zip(schemas, features)
-      ]
-      features = [
-          own[_order(files[view], first.key, own_names, names[0])]
-          for view, own, own_names in zip(schemas, features, names)
-      ]
-      texts = {} if first.key is None else {"key": names[0]}
-    start = rows.num_rows
-    rows.add(np.concatenate(features, axis=1), texts)
-    places[client_id] = range(start, rows.num_rows)
-  if LABELS in used:
-    for client_id, files in paths.items():
-      own = places[client_id]
-      of_first: Sequence[Any] = own
-      if first.key is not None:
-        of_first = rows.texts["key"][own.start : own.stop]
-      labels = _labels(files[LABELS], first, of_first, digests[f"{client_id}/{LABELS}"])
-      rows.texts["label"].extend(labels)
-  return Folder(schemas, rows, places, digests)
+      raise validate.error("data_dir", rule, ", ".join(sorted(own)))
+  uses_labels = has_labels and not read.private and not first.is_later
+  texts = {"key": list[str](), "label": list[str]()}
+  ends = [0]
+
+  def blocks() -> Iterator[np.ndarray]:
+    for client_id, own in paths.items():
+      tables = {
+          view: read_lib.joined(read.blocks(f"{client_id}/{view}", own[view], one), one)
+          for view, one in schemas.items()
+      }
+      features = [encode.numbers(tables[view], one) for view, one in schemas.items()]
+      if read.private:  # What some view has no record for is none.
+        features = [one[: min(map(len, features))] for one in features]
+      else:
+        names: list[Sequence[Any]] = [
+            range(len(one)) if first.key is None else tables[view][first.key].tolist()
+            for view, one in zip(schemas, features)
+        ]
+        features = [
+            one[_order(own[view], first.key, own_names, names[0])]
+            for view, one, own_names in zip(schemas, features, names)
+        ]
+        texts["key"].extend(names[0] if first.key is not None else ())
+        if uses_labels:
+          digest = read.digest(f"{client_id}/{LABELS}")
+          texts["label"].extend(_labels(own[LABELS], first, names[0], digest))
+      ends.append(ends[-1] + len(features[0]))
+      yield np.concatenate(features, axis=1)
+
+  features = _on_disk(blocks(), len(schema_lib.feature_names(schemas)))
+  used = {"key": first.key is not None and not read.private, "label": uses_labels}
+  arrays = {role: np.array(own, object) for role, own in texts.items() if used[role]}
+  return Folder(schemas, features, arrays, dict(zip(paths, map(slice, ends, ends[1:]))), read)
 
 
 def _order(

@@ -23,6 +23,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import dataclasses
 import gzip
 import io
 import itertools
@@ -38,6 +39,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import typed_files
 
 if TYPE_CHECKING:
+  from narwhals.typing import IntoDataFrame
   import pandas as pd
   import pyarrow as pa
 
@@ -61,14 +63,34 @@ def header(path: str, delimiter: str = ",") -> tuple[str, ...]:
     return tuple(filter(None, _header(path, file, delimiter)))
 
 
+@dataclasses.dataclass
+class Counts:
+  """What private reading has made of a file so far, for its owner alone.
+
+  Attributes:
+    missing: How many cells of the schema's columns are missing in rows that are no bad lines.
+  """
+
+  rows: int = 0
+  bad_lines: int = 0
+  missing: int = 0
+
+  def __str__(self) -> str:
+    return (
+        f"rows: {self.rows:,}, bad lines: {self.bad_lines:,}, missing cells: {self.missing:,}"
+    )
+
+
 def blocks(
-    path: str, schema: schema_lib.Schema, *, private: bool = False, digest: Any = None
+    path: str, schema: schema_lib.Schema, *, private: bool = False, digest: Any = None,
+    counts: Counts | None = None,
 ) -> Iterator[dict[str, np.ndarray]]:
   """Yields the columns of a file that a schema names, some rows at a time.
 
   Args:
     private: Whether no row may be an error, or change how another one is read.
     digest: An object of `hashlib` that gets the file's bytes as they are read; None for none.
+    counts: In private reading, counts what is yielded; None for none.
 
   Yields:
     Numbers, and true and false, as float64; texts as objects.  NaN and None are missing, which
@@ -78,7 +100,7 @@ def blocks(
     BadTable: If the file can't be used; in private reading, whatever the rows are, only for the
       file as a whole or the names of its columns.
   """
-  reader = _Reader(path, schema, private, digest)
+  reader = _Reader(path, schema, private, digest, counts)
   num_rows, keys = 0, list[np.ndarray]()
   for columns in itertools.starmap(reader.values, reader.columns()):
     num_rows += len(next(iter(columns.values())))
@@ -108,46 +130,33 @@ def joined(
   }
 
 
-def from_frame(frame: pd.DataFrame, schema: schema_lib.Schema) -> dict[str, np.ndarray]:
+def from_frame(frame: IntoDataFrame, schema: schema_lib.Schema) -> dict[str, np.ndarray]:
   """Returns the columns that `blocks` yields of a Parquet file with a frame's cells.
+
+  Args:
+    frame: Of pandas, polars or another library that narwhals knows.
 
   Raises:
     TypeError: If it is no frame.
     BadTable: If it lacks a column, or a cell can't be used.
   """
+  import narwhals  # pylint: disable=g-import-not-at-top
   import pandas as pd  # pylint: disable=g-import-not-at-top
   import pyarrow as pa  # pylint: disable=g-import-not-at-top
 
-  if not isinstance(frame, pd.DataFrame):
-    raise TypeError(f"`frame` must be a pandas frame, got {type(frame).__name__}.")
+  if not narwhals.dependencies.is_into_dataframe(frame):
+    raise TypeError(f"`frame` must be a data frame, got {type(frame).__name__}.")
+  is_pandas = isinstance(frame, pd.DataFrame)
+  frame = frame if is_pandas else narwhals.from_native(frame)
   reader = _Reader("frame", schema, private=False)
   reader.check_header(list(frame.columns))
   columns = frame[[field.name for field in schema.fields]]
   try:
-    table = pa.Table.from_pandas(columns, preserve_index=False)
+    # Of pandas, columns may have any types, and an index goes.
+    table = pa.Table.from_pandas(columns, preserve_index=False) if is_pandas else columns.to_arrow()
   except pa.ArrowException as e:
     raise bad_table.BadTable("frame", None, None, f"holds cells of several types: {e}") from e
   return joined(itertools.starmap(reader.values, reader.of_typed(table)), schema)
-
-
-def counts(path: str, schema: schema_lib.Schema) -> tuple[int, int, int]:
-  """Returns what private reading makes of a file, for the owner alone.
-
-  Returns:
-    How many rows it has, how many of them are bad lines, and how many cells of the schema's columns
-    are missing in the others.
-
-  Raises:
-    BadTable: If `blocks` raises it.
-  """
-  import pandas as pd  # pylint: disable=g-import-not-at-top
-
-  reader = _Reader(path, schema, private=True)
-  num_rows = num_missing = 0
-  for columns in itertools.starmap(reader.values, reader.columns()):
-    num_rows += len(next(iter(columns.values())))
-    num_missing += sum(int(pd.isna(cells).sum()) for cells in columns.values())
-  return num_rows, reader.num_bad_lines, num_missing - reader.num_bad_lines * len(schema.fields)
 
 
 def likely_delimiter(path: str) -> str:
@@ -387,17 +396,14 @@ def _is_plain(lines: Sequence[bytes], data: bytes, delimiter: str) -> bool:
 
 
 class _Reader:
-  """Reads a file.
-
-  Attributes:
-    num_bad_lines: How many there were so far, in private reading.
-  """
+  """Reads a file; the arguments are those of `blocks`."""
 
   def __init__(
-      self, path: str, schema: schema_lib.Schema, private: bool, digest: Any = None
+      self, path: str, schema: schema_lib.Schema, private: bool, digest: Any = None,
+      counts: Counts | None = None,
   ) -> None:
     self._path, self._schema, self._private, self._digest = path, schema, private, digest
-    self.num_bad_lines = 0
+    self._counts = Counts() if counts is None else counts
     self._decimal = schema.decimal if path.endswith(bad_table.TEXT_FILES) else "."
     self._features = {field.name for field in schema.features}
     self._missing = set(schema.missing_values)
@@ -514,7 +520,8 @@ class _Reader:
           problem = e
           break
         rows.append([None] * len(names))
-        self.num_bad_lines += 1
+        self._counts.bad_lines += 1
+        self._counts.missing -= len(self._schema.fields)
     places = {name: place for place, name in enumerate(names)}
     columns = {field.name: places[field.name] for field in self._schema.fields}
     return {
@@ -537,6 +544,8 @@ class _Reader:
 
   def values(self, first: int, columns: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
     """Returns the values of columns, of which the first cells are of row `first`."""
+    import pandas as pd  # pylint: disable=g-import-not-at-top
+
     found = self._numbers(columns)
     for field in self._schema.fields:
       if not field.is_numeric:
@@ -549,6 +558,9 @@ class _Reader:
       row, field = min(problems, key=lambda problem: problem[0])
       cell = typed_files.text(columns[field.name][row].as_py())
       raise bad_table.bad_cell(self._path, first + row, field.name, self._rule(field, cell))
+    if self._private:
+      self._counts.rows += len(next(iter(columns.values())))
+      self._counts.missing += sum(int(pd.isna(values).sum()) for values, _ in found.values())
     return {name: values for name, (values, _) in found.items()}
 
   def _numbers(

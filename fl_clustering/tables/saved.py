@@ -8,6 +8,7 @@ from typing import Any, Mapping, Sequence, TYPE_CHECKING
 import numpy as np
 
 from clustering_basics import validate
+from fl_clustering.points import secure_sums
 from fl_clustering.tables import encode
 from fl_clustering.tables import folder as folder_lib
 from fl_clustering.tables import read as read_lib
@@ -15,7 +16,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views as views_lib
 
 if TYPE_CHECKING:
-  import pandas as pd
+  from narwhals.typing import IntoDataFrame
 
 # Features with a public scaling are moved into [-_LIMIT, _LIMIT] in private runs.
 _LIMIT = 5.0
@@ -27,7 +28,8 @@ class SavedTables:
 
   Attributes:
     schemas: What they hold, by view; of a label, it lists the classes.
-    scaling: What was done to their features, those of all views side by side.
+    scaling: From their features, those of all views side by side, to the coordinates in which the
+      model takes them: the only one of a column that a model has.
     is_private: Whether they were read in private.  Of later rows, too, missing cells have their
       center then, and numbers outside of their bounds become the nearer of them.
   """
@@ -51,11 +53,6 @@ class SavedTables:
     return schema_lib.feature_names(self.schemas)
 
   @property
-  def field_widths(self) -> tuple[int, ...]:
-    """The number of features of every field of all views."""
-    return tuple(width for one in self.schemas.values() for width in one.field_widths)
-
-  @property
   def widths(self) -> tuple[int, ...]:
     """The number of every view's features."""
     return tuple(len(one.feature_names) for one in self.schemas.values())
@@ -68,33 +65,44 @@ class SavedTables:
 
   @property
   def ranges(self) -> np.ndarray:
-    """The features' `encode.ranges`, of tables that were read in private."""
-    return np.concatenate([*map(encode.ranges, self.schemas.values())])
+    """How far apart values of every feature may be in private; without bounds, twice the scale."""
+    low, high = self.bounds
+    return np.where(np.isfinite(high - low), high - low, 2 / self.scaling.factor)
 
   @classmethod
-  def of(cls, folder: folder_lib.Folder, *, private: bool = False) -> SavedTables:
-    """Returns what is kept of a folder: in the data's units, or in private the schema's.
-
-    In the data's units, missing cells become means over all clients.
+  def private(cls, schemas: schema_lib.Schemas) -> SavedTables:
+    """Returns what is kept of tables that are read in private, whose units are the schemas'.
 
     Raises:
-      ValueError: If a feature has no value, or in private the schemas don't say enough.
+      ValueError: If the schemas don't say enough, or have a key of views: it could change to which
+        rows others belong.
     """
-    if private:
-      scalings = map(encode.public_scaling, folder.schemas.values())
-      return cls(folder.schemas, encode.FeatureScaling.joined(scalings), is_private=True)
-    nothing = np.zeros(len(folder.means))
-    return cls(folder.schemas, encode.FeatureScaling(folder.means, nothing, nothing + 1))
+    for view, one in schemas.items():
+      if view != schema_lib.NO_VIEW and one.key is not None:
+        raise validate.error("primaryKey", "be left out of views in a private run", one.key)
+    scalings = [encode.public_scaling(one) for one in schemas.values()]
+    joined = (np.concatenate(arrays) for arrays in zip(*(vars(one).values() for one in scalings)))
+    return cls(schemas, encode.FeatureScaling(*joined), is_private=True)
+
+  @classmethod
+  def exact(cls, schemas: schema_lib.Schemas, fill: np.ndarray) -> SavedTables:
+    """Returns what is kept of tables in the data's units, in which missing cells become `fill`."""
+    return cls(schemas, encode.FeatureScaling(np.zeros(len(fill)), np.ones(len(fill)), fill))
+
+  def fitted(self, scaling: secure_sums.Scaling) -> SavedTables:
+    """Returns the tables of a model that takes them as a fit without noise scaled them."""
+    own = encode.FeatureScaling(scaling.shift, scaling.factor, self.scaling.fill)
+    return dataclasses.replace(self, scaling=own)
 
   def features(self, features: np.ndarray) -> np.ndarray:
     """Returns the features that a folder's `ClientRows` have, as the model takes them."""
     if not self.is_private:
-      return self.scaling(features)
+      return self.scaling.apply(features)
     with np.errstate(all="ignore"):  # An error would tell of a number's size.
-      return np.clip(self.scaling(features), -_LIMIT, _LIMIT)
+      return np.clip(self.scaling.apply(features), -_LIMIT, _LIMIT)
 
   def features_of_frames(
-      self, frames: pd.DataFrame | Mapping[str, pd.DataFrame] | Sequence[pd.DataFrame]
+      self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]
   ) -> np.ndarray:
     """Returns the features of a frame's rows, or of frames by view or in the order of their names.
 
@@ -161,20 +169,22 @@ class SavedTables:
     return folder_lib.open_folder(directory, later_ones)
 
   def to_json(self) -> dict[str, Any]:
-    """Returns a dict for JSON."""
+    """Returns a dict for JSON; the schemas of private tables say their scaling."""
+    scaling = {name: array.tolist() for name, array in vars(self.scaling).items()}
     return {
         "schemas": {view: one.to_json() for view, one in self.schemas.items()},
-        "scaling": self.scaling.to_json(), "is_private": self.is_private,
+        "scaling": None if self.is_private else scaling,
     }
 
   @classmethod
   def from_json(cls, document: Mapping[str, Any]) -> SavedTables:
     """Returns what `to_json` made a dict of."""
-    schemas = document["schemas"].items()
-    return cls(
-        {view: schema_lib.Schema.from_json(one) for view, one in schemas},
-        encode.FeatureScaling.from_json(document["scaling"]), document["is_private"],
-    )
+    items, scaling = document["schemas"].items(), document["scaling"]
+    schemas = {view: schema_lib.Schema.from_json(one) for view, one in items}
+    if scaling is None:
+      return cls.private(schemas)
+    arrays = {name: np.array(numbers, float) for name, numbers in scaling.items()}
+    return cls(schemas, encode.FeatureScaling(**arrays))
 
 
 def _later(own: schema_lib.Schema, given: schema_lib.Schema) -> schema_lib.Schema:

@@ -288,8 +288,9 @@ class Schema:
     for field in self.features:
       if field.public_scaling is None:
         raise validate.error(
-            f"fields[{field.name}]",
-            "have `minimum` and `maximum`, or `center` and `scale`, in a private run", field.type,
+            f"fields[{field.name}].constraints",
+            "have `minimum` and `maximum` in a private run, unless the field has `center` and "
+            "`scale`", field.to_json().get("constraints"),
         )
     if self.label is not None and self.classes is None:
       raise validate.error(

@@ -76,6 +76,8 @@ def strict(
     BadTable: If a file has other names of columns than the first one, or they can't be read.
   """
   files = files_by_view(directory, has_views)
+  for first, *_ in files.values():
+    _check_commas(first)
   headers = {path: read_lib.header(path) for paths in files.values() for path in paths}
   schema_lib.check_given({*itertools.chain(*headers.values())}, exclude=exclude)
   schemas = {}
@@ -92,6 +94,14 @@ def strict(
   if has_views:
     check(schemas)
   return schemas
+
+
+def _check_commas(path: str) -> None:
+  """Raises a BadTable if it seems that something else than commas is between a file's cells."""
+  is_text = path.endswith(bad_table.TEXT_FILES)
+  if is_text and (delimiter := read_lib.likely_delimiter(path)) != ",":
+    rule = f"seems to have {delimiter!r} between its cells, which a schema must say"
+    raise bad_table.bad_header(path, None, rule)
 
 
 def without_y(

@@ -93,12 +93,11 @@ def converted(owner: str, features: np.ndarray, labels: np.ndarray, dtype: str) 
 
 
 def pooled(parts: Iterable[Examples]) -> Examples:
-  """Returns examples together, in order."""
+  """Returns examples together, in order, with labels of one type."""
   parts = tuple(parts)
-  return Examples(
-      np.concatenate([part.features for part in parts]),
-      np.concatenate([part.labels for part in parts]),
-  )
+  # With an int64, such as a position, NumPy would make uint64 a float.
+  labels = np.concatenate([part.labels for part in parts], dtype=np.int64, casting="unsafe")
+  return Examples(np.concatenate([part.features for part in parts]), labels)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

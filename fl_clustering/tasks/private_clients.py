@@ -63,10 +63,11 @@ def load(
     raise validate.error("label", "be the name of a field in a private run's schema", None)
   with warnings.catch_warnings(), clustering_params.content_raises_nothing():
     warnings.simplefilter("ignore")  # What libraries say of cells.
-    folder = folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema}, private=True)
+    tables = saved.SavedTables.private({schema_lib.NO_VIEW: schema})
+    folder = folder_lib.open_folder(data_dir, tables.schemas, private=True)
     if not folder:
       raise validate.error("client", "be a column with a client's name in some row", schema.client)
-    folder.scale(saved.SavedTables.of(folder, private=True).features)
+    folder.scale(tables.features)
     split = {name: _split(rows, schema, name, seed) for name, rows in folder.items()}
   return (
       {client_id: train for client_id, (train, _) in split.items()},

@@ -23,11 +23,15 @@ TOLERANCE = 0.05
 
 def numbers(
     config: config_lib.ThreePhaseConfig, results: Mapping[str, result_lib.MethodResult],
-    engine: engine_lib.Engine,
+    engine: engine_lib.Engine, least_steps: int = 0,
 ) -> list[int]:
-  """Returns the numbers of the control's rounds; none where it isn't needed."""
+  """Returns the numbers of the control's rounds; none where it isn't needed.
+
+  Args:
+    least_steps: The most client steps of methods of other runs, which it matches too.
+  """
   steps = results[registry.FEDAVG].cost.steps
-  most_steps = max(result.cost.steps for result in results.values())
+  most_steps = max(least_steps, *(result.cost.steps for result in results.values()))
   if most_steps <= (1 + TOLERANCE) * steps:
     return []
   found: list[int] = []

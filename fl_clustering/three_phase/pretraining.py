@@ -8,7 +8,7 @@ averages the results weighted by the number of examples.  That is the training o
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping, Sequence, TYPE_CHECKING
+from typing import Mapping, TYPE_CHECKING
 
 import numpy as np
 
@@ -62,8 +62,7 @@ def pretrain(
   def start() -> tuple[_State, list[stages.Row]]:
     return _State(initial, initial, cost_lib.Cost()), []
 
-  def step(state: _State, round_nums: Sequence[int]) -> tuple[_State, list[stages.Row]]:
-    (round_num,) = round_nums
+  def step(state: _State, round_num: int) -> tuple[_State, list[stages.Row]]:
     round_ = participation.round_of(config, len(engine.clients), round_num)
     vectors, (losses,) = engine.train(state.vector[None], (engine.clients,), round_)
     cost = engine.training_cost(round_.clients, round_.num_epochs)

@@ -108,19 +108,16 @@ def run(
 
   def score(
       state: method_lib.ClusterState, before: result_lib.Outcome, round_num: int,
-      losses: np.ndarray, cost: cost_lib.Cost, confusions: np.ndarray | None = None,
+      losses: np.ndarray, cost: cost_lib.Cost,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
       return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
-    if confusions is None:
-      # The number by which errors of training tell a round.
-      where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
-      with divergence.told(where):
-        clients, of_clusters = scoring.on_clients_and_clusters(
-            engine, state.vectors, state.members, evaluated
-        )
-    else:  # Every client is a cluster.
-      clients, of_clusters = confusions[evaluated], confusions
+    # The number by which errors of training tell a round.
+    where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
+    with divergence.told(where):
+      clients, of_clusters = scoring.on_clients_and_clusters(
+          engine, state.vectors, state.members, evaluated
+      )
     accuracy = metrics_lib.accuracy(of_clusters)
     of_all = {**metrics_lib.client_metrics(clients), **cost.by_name()}
     rows = stages.metric_rows(name, "", round_num, of_all)
@@ -140,22 +137,9 @@ def run(
     return score(start_from.state, before, 0, np.zeros(0), start_from.initialize_cost)
 
   def step(
-      before: result_lib.Outcome, round_nums: Sequence[int]
+      before: result_lib.Outcome, round_num: int
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
-    rounds = [
-        participation.round_of(config, len(engine.clients), numbers[round_num - 1])
-        for round_num in round_nums
-    ]
-    if method.next_rounds is not None:
-      state, made = method.next_rounds(before.state, rounds)
-      rows: list[stages.Row] = []
-      for round_num, one in zip(round_nums, made):
-        before, of_round = score(
-            state, before, round_num, one.losses, one.cost, one.confusions
-        )
-        rows += of_round
-      return before, rows
-    (round_,), (round_num,) = rounds, round_nums
+    round_ = participation.round_of(config, len(engine.clients), numbers[round_num - 1])
     cost_before = engine.cost
     state, losses = method.next(before.state, round_)
     num_before = len(before.state.members)
@@ -183,7 +167,6 @@ def run(
 
   return stage_runner.run(stages.Stage(
       name, start_from.digest, 0, len(numbers), begin, step, _pack, unpack,
-      in_blocks=method.next_rounds is not None,
       alike=_alike(start_from, numbers, is_scored), to_alike=to_alike, of_alike=of_alike,
   ))
 
@@ -195,7 +178,7 @@ def _alike(start_from: Start, numbers: Sequence[int], is_scored: bool) -> str | 
   rounds, and those of many models, have none.
   """
   method, state = start_from.method, start_from.state
-  keeps_clients = isinstance(method.next, method_lib.TrainClusters) and method.next_rounds is None
+  keeps_clients = isinstance(method.next, method_lib.TrainClusters)
   if not keeps_clients or len(state.vectors) > MOST_MODELS_KEPT:
     return None
   return stages.digest(

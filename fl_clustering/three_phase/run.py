@@ -24,7 +24,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from typing import Iterator, Mapping, Sequence, TYPE_CHECKING
+from typing import Collection, Iterator, Mapping, Sequence, TYPE_CHECKING
 
 import psutil
 
@@ -67,6 +67,7 @@ class Run:
   Attributes:
     data_dir: The folder for models that are too many for memory.
     tolerated: Exceptions that end a method or control and not the run, as of `run`.
+    only: The names of what is run, as of `run`.
     failures: Why methods and controls failed, by name.
     results: What the others came to, by name.
     repeats: Every client's accuracy under each repeat of a method, (R, N), by name.
@@ -78,6 +79,7 @@ class Run:
   engine: engine_lib.Engine
   stage_runner: stages.StageRunner
   tolerated: tuple[type[BaseException], ...]
+  only: Collection[str] | None = None
   failures: dict[str, str] = dataclasses.field(default_factory=dict)
   results: dict[str, result_lib.MethodResult] = dataclasses.field(default_factory=dict)
   repeats: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
@@ -97,18 +99,21 @@ class Run:
     except divergence.TrainingDiverged as e:
       raise divergence.TrainingDiverged(f"{name}: {e}") from e
 
+  def is_run(self, name: str) -> bool:
+    return self.only is None or name in self.only
+
   def methods(self) -> dict[str, method_lib.Method]:
-    """Returns the chosen methods and the controls, by name."""
+    """Returns the chosen methods and the controls that are run, by name."""
     chosen, personal = (
         {
             name: registry.entry(name).build(self.config.method_settings(name), self.engine)
-            for name in names
+            for name in names if self.is_run(name)
         }
         for names in (self.config.methods, self.config.personal)
     )
     controls = {
         name: row.build(self.config, self.engine) for name, row in registry.CONTROLS.items()
-        if name in self.config.controls
+        if name in self.config.controls and self.is_run(name)
     }
     return {**chosen, **controls, **personal}
 
@@ -185,6 +190,7 @@ def run(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask, data_dir: str,
     checkpoints: checkpoint.Checkpoints | None = None, observers: Sequence[stages.RunObserver] = (),
     tolerated: Sequence[type[BaseException]] = (), clients_per_block: int | None = None,
+    only: Collection[str] | None = None, least_steps: int = 0,
 ) -> result_lib.ThreePhaseResult:
   """Runs all three phases. For the TFF engine its context must be set, see `runtime/`.
 
@@ -196,6 +202,10 @@ def run(
     tolerated: Types of exceptions that end a method or control and not the run, unless they are
       raised where it is trained again (`repeats.py`).
     clients_per_block: How many clients the engine jax trains side by side; None: it decides.
+    only: The names of those methods and controls that are run, that of `matched_control` among
+      them; None: all of the settings.
+    least_steps: The most client steps of methods of other runs, which `matched_control` matches
+      too.
 
   Raises:
     device_memory.DeviceFull: If the memory of the accelerator is full.
@@ -210,7 +220,7 @@ def run(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
-  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated))
+  this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), only)
   # What a method or this machine can't work with is refused before anything is trained.
   methods = this.methods()
   _check_memory(config, engine, methods)
@@ -232,8 +242,8 @@ def run(
   for name, start in starts.items():
     this.train(start, numbers[name], pretrained)
   # It goes on from the control, so there is none without that.
-  if registry.FEDAVG in this.results:
-    more_rounds = matched_control.numbers(config, this.results, engine)
+  if registry.FEDAVG in this.results and this.is_run(registry.FEDAVG_MATCHED):
+    more_rounds = matched_control.numbers(config, this.results, engine, least_steps)
     if more_rounds:
       stage_runner.tell_planned(planned + len(more_rounds))
       longer = rounds.go_on(
@@ -272,11 +282,11 @@ def _engine(
         task, config.batch_size, config.learning_rate, config.seed, config,
         clients_per_block=clients_per_block,
     )
-  from fl_clustering.engine.tff import client_update
   from fl_clustering.engine.tff import engine as tff_engine
 
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
-  return tff_engine.Engine(task, data_dir, local_training, config.seed, config)
+  return tff_engine.Engine(
+      task, data_dir, config.batch_size, config.learning_rate, config.seed, config
+  )
 
 
 def _with_weights_in_file(
@@ -325,8 +335,8 @@ def _check_memory(
         "`methods` must group by a sketch if the weights of all clients don't fit into memory, of "
         f"which {available / 1e9:.1f} GB are free, got {needed / 1e9:.1f} GB of weights."
     )
-  for name, method in methods.items():
-    if method.next_rounds is not None or name in config.personal:
+  for name in methods:
+    if name in (registry.FINETUNED, registry.LOCAL, *config.personal):
       setting = "personal" if name in config.personal else "controls"
       raise TooLarge(
           f"`{setting}` must be without a model per client if these don't fit into memory, of "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import time
 from typing import Any, Callable, Mapping, NamedTuple, Sequence, TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +15,6 @@ from fl_clustering.three_phase import checkpoint
 if TYPE_CHECKING:
   from fl_clustering.methods import client_weights as client_weights_lib
   from fl_clustering.methods import cluster_assignment
-
-# A block has as many rounds as take about so long, judged by the block before, and at most so many:
-# nothing is told, shown or saved in between.  More rounds would save little more.
-SECONDS_PER_BLOCK = 5
-MOST_ROUNDS_PER_BLOCK = 5
 
 
 class Row(NamedTuple):
@@ -70,11 +64,10 @@ class Stage:
     first_round: 0 if `start` has rows of its own, else 1.
     num_rounds: The number of the last round.
     start: Returns the state and the rows before round 1.
-    step: Returns those after a block of rounds, from the state before it and their numbers.
+    step: Returns those after a round, from the state before it and its number.
     pack: Returns a state as arrays by name.
     unpack: The inverse of `pack`.  A checkpoint that makes it raise a ValueError or
       KeyError is damaged.
-    in_blocks: Whether a block may have more than one round.
     alike: Two methods that find the same clusters, for example, train the same models: their
       stages have the same text here, and only the first is run.  None if no other stage can have
       the same rounds.
@@ -87,10 +80,9 @@ class Stage:
   first_round: int
   num_rounds: int
   start: Callable[[], tuple[Any, list[Row]]]
-  step: Callable[[Any, Sequence[int]], tuple[Any, list[Row]]]
+  step: Callable[[Any, int], tuple[Any, list[Row]]]
   pack: Callable[[Any], dict[str, np.ndarray]]
   unpack: Callable[[dict[str, np.ndarray]], Any]
-  in_blocks: bool = False
   alike: str | None = None
   to_alike: Callable[[Any], Any] = lambda state: state
   of_alike: Callable[[Any], Any] = lambda state: state
@@ -149,20 +141,11 @@ class StageRunner:
     done, state, history = self._load(stage)
     for round_num in range(stage.first_round, done + 1):
       self._tell(stage.name, round_num, [row for row in history if row.round == round_num])
-    rounds_per_block = 1
-    while done < stage.num_rounds:
-      begin = time.monotonic()
-      round_nums = range(done + 1, min(done + rounds_per_block, stage.num_rounds) + 1)
-      state, rows = stage.step(state, round_nums)
-      done = round_nums[-1]
+    for round_num in range(done + 1, stage.num_rounds + 1):
+      state, rows = stage.step(state, round_num)
       history += rows
-      self._save(stage, done, state, history)
-      for round_num in round_nums:
-        self._tell(stage.name, round_num, [row for row in rows if row.round == round_num])
-      if stage.in_blocks:
-        seconds_per_round = (time.monotonic() - begin) / len(round_nums)
-        rounds_per_block = int(SECONDS_PER_BLOCK / seconds_per_round)
-        rounds_per_block = min(max(rounds_per_block, 1), MOST_ROUNDS_PER_BLOCK)
+      self._save(stage, round_num, state, history)
+      self._tell(stage.name, round_num, rows)
     if stage.alike is not None:
       self._finished[stage.alike] = stage.to_alike(state), history
     return state

@@ -23,7 +23,7 @@ class PeersTest(parameterized.TestCase):
     job.write(path)
     return job, path
 
-  @nightly.only
+  @nightly.only  # By day, nothing else: only measurements need it.
   def test_every_example_has_a_place_in_every_round(self):
     job, path = self._written("cnn_small", 4, 3)
     again = job_lib.read(path)
@@ -43,7 +43,7 @@ class PeersTest(parameterized.TestCase):
     for one, other in zip(again.parameters, job.parameters):
       np.testing.assert_array_equal(one, other)
 
-  @nightly.only
+  @nightly.only  # By day, `own_tasks_test` compares a round with NumPy's.
   @parameterized.parameters(("cnn_small", "ours", 1e-5), ("cnn_small", "tff", 1e-3),
                             ("cnn", "ours", 1e-3))
   def test_the_weights_of_plain_tensorflow(self, model, peer, tolerance):
@@ -56,7 +56,7 @@ class PeersTest(parameterized.TestCase):
     self.assertGreater(np.abs(plain - start).max(), 1e-2)
     np.testing.assert_allclose(found, plain, rtol=0, atol=tolerance)
 
-  @nightly.only
+  @nightly.only  # By day, nothing else: only measurements need it.
   def test_a_peer_that_can_not_be_installed(self):
     with mock.patch.dict(os.environ, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}):
       printed = in_process.run_main(

@@ -10,7 +10,7 @@ from tests import nightly
 
 class ScaleTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, `run_memory_test` measures such a run's memory.
   def test_a_run_finds_the_groups_and_gains(self):
     path = os.path.join(self.create_tempdir().full_path, "rows.json")
     run = subprocess.run(

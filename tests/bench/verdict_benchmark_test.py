@@ -6,7 +6,7 @@ from tests.experiment_shell import run_folder
 
 class VerdictBenchmarkTest(absltest.TestCase):
 
-  @nightly.only
+  @nightly.only  # By day, `gains_test` counts wrong verdicts.
   def test_judges_methods_against_themselves(self):
     code, stdout, stderr = run_folder.ended(
         "-m", "bench.verdict_benchmark", "--runs=1", "--num_clients=4", "--rounds=1",

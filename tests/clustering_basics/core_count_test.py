@@ -29,6 +29,7 @@ class CoreCountTest(parameterized.TestCase):
 
   @parameterized.parameters(("alone", True), ("quietly", False), ("coreset", False))
   def test_where_lscpu_fails_nothing_warns(self, way, warns):
+    # By day, what a user calls.
     nightly.skip_by_day(self, way != "coreset")
     folder = self.create_tempdir().full_path
     lscpu = os.path.join(folder, "lscpu")

@@ -12,7 +12,6 @@ from absl.testing import parameterized
 import numpy as np
 
 from clustering_basics import options
-from fl_clustering.engine import cost
 from fl_clustering.engine import participation
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
@@ -47,19 +46,13 @@ class _Engine:
     is_trained = [len(one.clients) > 0 for one in losses]
     return vectors + np.array(is_trained, np.float32)[:, None], losses
 
-  def train_alone(self, vectors, rounds):
-    made = []
-    for round_ in rounds:
-      vectors, _ = self.train(vectors, self.clients[:, None], round_)
-      losses = np.where(np.isin(self.clients, round_.clients), 0.5, np.nan)
-      made.append(participation.AloneRound(losses, np.ones((6, 2, 2), int), cost.Cost()))
-    return vectors, made
-
   def train_each(self, vectors, clients, round_):
     del round_
     return vectors + np.float32(1), _losses(clients)
 
-  def train_own(self, vectors, clients, round_, common, how, shares=None, num_shared=0):
+  def train_own(
+      self, vectors, clients, round_, common=None, how=None, shares=None, num_shared=0
+  ):
     del common, how, num_shared
     trained = vectors if vectors.flags.writeable else vectors.copy()
     trained[np.isin(clients, round_.clients)] += np.float32(1)
@@ -160,24 +153,6 @@ class MethodContractTest(parameterized.TestCase):
     self.assertGreaterEqual(len(after.members), len(state.members))
     self.assertContainsSubset({c for part in letters.losses(losses) for c in part}, {"a", "b"})
     self.assertGreater(np.abs(after.vectors[: len(state.vectors)] - state.vectors).max(), 0)
-
-  def test_rounds_in_one_call_are_those_one_by_one(self, name):
-    one, state = _build(name), self._start(name)
-    if one.next_rounds is None:
-      return
-    self.assertEqual(letters.names(state.members), tuple("abcdef"))
-    rounds = [
-        participation.Round(number, letters.clients(names), 1)
-        for number, names in ((9, "ab"), (10, "bc"))
-    ]
-    found, made = one.next_rounds(_copy(state), rounds)
-    for round_, of_round in zip(rounds, made, strict=True):
-      state, losses = one.next(state, round_)
-      self.assertEqual(
-          [[] if np.isnan(loss) else [loss] for loss in of_round.losses],
-          [one.values.tolist() for one in losses],
-      )
-    self._assert_equal(found, state)
 
   def test_the_order_of_the_clients_does_not_matter(self, name):
     found = []

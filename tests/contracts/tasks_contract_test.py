@@ -3,11 +3,9 @@
 import contextlib
 import functools
 import os
-import shutil
 import tempfile
 from unittest import mock
 
-from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
@@ -243,14 +241,7 @@ def _make_pools(num_examples=1500, num_test=300):
     is_set = (numbers & bit).astype(bool)
     images = np.where(is_set[:, np.newaxis, np.newaxis, np.newaxis], other, one)
     everything = examples_lib.Examples(images, (numbers % 10).astype(np.uint8))
-    pools.append(examples_lib.ImagePool(
-        name="numbered",
-        source="made up",
-        pool=everything.take(slice(num_examples)),
-        global_test=everything.take(slice(num_examples, None)),
-        global_test_source="made up",
-        num_classes=10,
-    ))
+    pools.append(data_files.pool_of(everything, num_examples))
   return pools
 
 
@@ -390,8 +381,7 @@ class DatasetContractTest(parameterized.TestCase):
     super().setUpClass()
     # Parsed once: the package's file takes seconds.
     cls._digits = digits.load()
-    root = tempfile.mkdtemp(dir=absltest.get_default_test_tmpdir())
-    cls.addClassCleanup(shutil.rmtree, root)
+    root = cls.enterClassContext(tempfile.TemporaryDirectory())
     # Of those that read a folder.
     cls._options = {
         "emnist": {"data_dir": os.path.join(root, "emnist")},

@@ -103,51 +103,6 @@ class ReferenceTest(absltest.TestCase):
       self.assertRegex(page, rf"\n\| (MNIST, rotated, Dirichlet\(\.3\)|the same) \| "
                        rf"{re.escape(' | '.join(cells_))} \|\n")
 
-  def test_leaderboard_is_that_of_the_studies(self):
-    text = reference.GENERATED["leaderboard"]()
-    there = [os.path.basename(path)[:-len(".csv")] for path in glob.glob("docs/study_*.csv")]
-    self.assertCountEqual(_headings(text, 3), there)
-    # Phase 1 is no method to choose.
-    self.assertNotIn("pretrain", text)
-    with open("docs/study_digits.csv", encoding="utf-8") as file:
-      rows = [row for row in csv.DictReader(file) if row["setting"] == "rotated"]
-    accuracy = {}
-    for row in rows:
-      accuracy.setdefault(row["method"], []).append(float(row["accuracy"]))
-    of_study = text.split("### study_digits\n")[1].split("### ")[0]
-    table = of_study.split("`rotated`: ")[1].split("\n\n")[1].splitlines()[2:]
-    self.assertLen(table, len(accuracy) - 1)
-    means = [float(line.split("|")[2].split()[0]) for line in table]
-    self.assertEqual(means, sorted(means, reverse=True))
-    differences = np.subtract(accuracy["kmeans"], accuracy["fedavg"])
-    # Ten methods and controls are compared with FedAvg, and nine more with fine-tuning.
-    count = len(differences)
-    quantile = stats.t.ppf(1 - 0.05 / (2 * 7 * (10 + 9)), count - 1)
-    half = quantile * np.std(differences, ddof=1) / count**0.5
-    mean, low, high = 100 * (differences.mean() + half * np.array([0, -1, 1]))
-    (line,) = [line for line in table if line.startswith("| K-means |")]
-    self.assertIn(f"| **{mean:+.1f} ({low:+.1f} to {high:+.1f})** |", line)
-    self.assertIn(f"| {count} of {count} |", line)
-    # Ten folds of one seed, in which others train on what one tests on.
-    with open("docs/study_ten_folds.csv", encoding="utf-8") as file:
-      rows = [*csv.DictReader(file)]
-    kmeans, fedavg = (
-        [float(row["accuracy"]) for row in rows if row["method"] == method]
-        for method in ("kmeans", "fedavg")
-    )
-    differences = 100 * np.subtract(kmeans, fedavg)
-    # Five methods and controls are compared with FedAvg, and four more with fine-tuning.
-    half = stats.t.ppf(1 - 0.05 / (2 * (5 + 4)), 10 - 1) * np.std(differences, ddof=1)
-    half *= (1 / 10 + 1 / (10 - 1)) ** 0.5
-    mean = differences.mean()
-    self.assertIn(
-        f"{mean:+.1f} ({mean - half:+.1f} to {mean + half:+.1f})", text.split("ten_folds\n")[1]
-    )
-    # It is what others are compared with, and no comparison is counted for it.
-    matched = re.findall(r"^\| FedAvg matched \| [^|]+ \|(.*?)\|(.*?)\|", text, re.M)
-    self.assertNotEmpty(matched)
-    self.assertEqual({cell.strip() for cells_ in matched for cell in cells_}, {""})
-
   def test_first_run_is_that_of_the_readme(self):
     text = reference.GENERATED["first_run"]()
     self.assertIn("```text\n", text)

@@ -50,8 +50,10 @@ def _points(num_points=300, dim=4, seed=0):
   return np.random.default_rng(seed).integers(-15, 16, size=(num_points, dim))
 
 
-def _cluster(method, points, k=5, param=_PARAM, radius=20.0, random_state=1, **arguments):
-  data = clustering_params.Data(points, radius)
+def _cluster(
+    method, points, k=5, param=_PARAM, radius=20.0, random_state=1, public=None, **arguments
+):
+  data = clustering_params.Data(points, radius, public_num_points=public)
   with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)
     return clustering.METHODS[method](k, data, param, random_state=random_state, **arguments)
@@ -65,8 +67,8 @@ class BothMethodsTest(parameterized.TestCase):
   def test_always_gives_k_finite_centers_in_the_ball(self, method, data, epsilon):
     points, k = _ODD_DATA[data]
     param = clustering_params.DifferentialPrivacyParam(epsilon, 1e-6)
-    for radius in (1e-3, 1e6):
-      result = _cluster(method, points, k, param, radius)
+    for radius, public in ((1e-3, None), (1e6, 3)):
+      result = _cluster(method, points, k, param, radius, public=public)
       self.assertEqual(result.centers.shape, (k, points.shape[1]))
       self.assertTrue(np.isfinite(result.centers).all())
       norms = np.linalg.norm(result.centers, axis=1)

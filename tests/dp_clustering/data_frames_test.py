@@ -1,6 +1,7 @@
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from dp_clustering import data_frames
 
@@ -8,13 +9,10 @@ _LEVELS = pd.MultiIndex.from_product([["a"], [1, 2]])
 _FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
 
 
-class _OtherFrame:
-  """As polars' frames."""
+class _Query:
+  """As polars' frames that are not computed."""
 
   columns = ["a", "b"]
-
-  def __array__(self, dtype=None):
-    return _FRAME.to_numpy(dtype)
 
 
 class ColumnNamesTest(parameterized.TestCase):
@@ -30,6 +28,7 @@ class ColumnNamesTest(parameterized.TestCase):
       ("times", pd.DataFrame([[1]], columns=[pd.Timestamp(0)]), [pd.Timestamp(0)]),
       ("levels", pd.DataFrame([[1, 2]], columns=_LEVELS), [("a", 1), ("a", 2)]),
       ("mixed", pd.DataFrame([[1, 2]], columns=["a", 1]), ["a", 1]),
+      ("arrow", pa.table({"b": [1.0], "a": [2.0]}), ["b", "a"]),
       ("array", np.ones((2, 2)), None),
       ("rows", [[1, 2]], None),
       ("no_columns", pd.DataFrame(), None),
@@ -44,9 +43,9 @@ class ColumnNamesTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`X`.* {name} "):
       data_frames.column_names(pd.DataFrame([[1, 2, 3]], columns=columns), "`X`")
 
-  def test_frames_of_other_libraries_are_refused(self):
+  def test_what_is_not_computed_is_refused(self):
     with self.assertRaisesRegex(TypeError, "`X`"):
-      data_frames.column_names(_OtherFrame(), "`X`")
+      data_frames.column_names(_Query(), "`X`")
 
 
 class CheckOrderTest(parameterized.TestCase):

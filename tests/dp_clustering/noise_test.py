@@ -119,7 +119,7 @@ class SecureNoiseTest(parameterized.TestCase):
     cumulated = lambda values: special.ndtr((values + 0.5) / scale)
     self.assertLess(_distance(draws, cumulated), _distance_bound(100_000, _SECURE_ERROR_RATE))
 
-  @nightly.only
+  @nightly.only  # By day, `test_distribution_of_the_scale_in_use` does, of fewer draws.
   def test_the_standard_deviation(self):
     # Of 10^6 draws: outside of .5% with probability below 1e-11.
     scale = 4.2247 * 2**20

@@ -1,4 +1,3 @@
-import itertools
 import math
 from unittest import mock
 
@@ -96,30 +95,6 @@ class PrivateCentersTest(parameterized.TestCase):
     ]
     self.assertEqual(ledgers[0].releases, ledgers[1].releases)
     self.assertLen(ledgers[0].releases, num_releases)
-
-  @parameterized.named_parameters(
-      ("no_points", np.zeros((0, 3))),
-      ("one_point", np.full((1, 3), 0.5)),
-      ("identical_points", np.full((50, 3), 0.5)),
-      ("fewer_points_than_centers", np.eye(3)),
-      ("nan_and_infinity", np.array([[np.nan, 0, 1], [np.inf, -np.inf, 0], [1e300, 0, 0]])),
-      ("far_outside_the_ball", 1e6 * np.eye(3)),
-  )
-  def test_always_gives_k_centers_in_the_ball(self, points):
-    for epsilon, number in itertools.product((0.01, math.inf), (None, 3)):
-      centers, _ = _private_centers(points, 7, epsilon, radius=2.0, public_num_points=number)
-      self.assertEqual(centers.shape, (7, 3))
-      self.assertTrue(np.isfinite(centers).all())
-      self.assertLessEqual(np.linalg.norm(centers, axis=1).max(), 2.0 * (1 + 1e-12))
-
-  def test_the_unit_of_length_does_not_matter_and_the_seed_decides(self):
-    points = _gaussians(500, 4, 3, seed=4)
-    ones, again = (_private_centers(points, 4, 1.0)[0] for _ in range(2))
-    thousands, _ = _private_centers(1000 * points, 4, 1.0, radius=1000.0)
-    np.testing.assert_array_equal(ones, again)
-    np.testing.assert_allclose(thousands, 1000 * ones, rtol=1e-6)
-    other, _ = _private_centers(points, 4, 1.0, seed=7)
-    self.assertGreater(abs(ones - other).max(), 1e-3)
 
 
 class SplitStageTest(parameterized.TestCase):

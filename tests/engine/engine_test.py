@@ -147,42 +147,6 @@ class TrainMembersTest(_ContractTest):
 
 
 @parameterized.parameters(*both_engines.ENGINES)
-class TrainAloneTest(_ContractTest):
-
-  def test_is_training_round_after_round(self, name):
-    engine, vectors = self._engine(name), _vectors(5)
-    rounds = [_ROUND, participation.Round(6, letters.clients("ca"), 1)]
-    trained, made = self._engine(name).train_alone(_vectors(5), rounds)
-    for round_, found in zip(rounds, made, strict=True):
-      vectors, losses = engine.train(vectors, _ALL[:, None], round_)
-      expected = [one.values[0] if len(one.values) else np.nan for one in losses]
-      np.testing.assert_allclose(found.losses, expected, rtol=1e-6)
-      confusions = np.concatenate(engine.confusions(vectors, _ALL[:, None]))
-      np.testing.assert_array_equal(found.confusions, confusions)
-    np.testing.assert_allclose(trained, vectors, atol=1e-6)
-
-  def test_new_models_take_the_place_of_the_old_unless_these_are_read_only(self, name):
-    vectors, engine = _vectors(5), self._engine(name)
-    trained, _ = engine.train_alone(vectors, [_ROUND])
-    self.assertIs(trained, vectors)
-    start = _vectors(1)[0]
-    view = np.broadcast_to(start, vectors.shape)
-    from_view, _ = engine.train_alone(view, [_ROUND])
-    np.testing.assert_array_equal(start, _vectors(1)[0])
-    in_place, _ = engine.train_alone(np.array(view), [_ROUND])
-    np.testing.assert_array_equal(from_view, in_place)
-    self.assertGreater(np.abs(from_view[0] - start).max(), 0)
-
-  def test_costs_steps_and_no_bytes(self, name):
-    engine = self._engine(name)
-    _, made = engine.train_alone(_vectors(5), [_ROUND, _everyone()])
-    # Batches of 20 of 7, 20, 33, 41 and 60 examples.
-    expected = [cost_lib.Cost(2 * (1 + 1 + 3 + 3)), cost_lib.Cost(1 + 1 + 2 + 3 + 3)]
-    self.assertEqual([one.cost for one in made], expected)
-    self.assertEqual(engine.cost, sum(expected, cost_lib.Cost()))
-
-
-@parameterized.parameters(*both_engines.ENGINES)
 class TrainOwnTest(_ContractTest):
 
   def _own_models(self, task=_TASK):
@@ -193,12 +157,17 @@ class TrainOwnTest(_ContractTest):
     return vectors[:-1], vectors[-1]
 
   def test_without_anything_is_training_alone(self, name):
-    own, common = self._own_models()
-    how = personalization.Personalization()
-    found, shares, losses = self._engine(name).train_own(own.copy(), _ALL, _ROUND, common, how)
-    expected, made = self._engine(name).train_alone(own.copy(), [_ROUND])
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(losses.values, made[0].losses[losses.clients], rtol=1e-6)
+    own, _ = self._own_models()
+    engine = self._engine(name)
+    found, shares, losses = engine.train_own(own.copy(), _ALL, _ROUND)
+    # Batches of 20 of 7, 20, 41 and 60 examples; nothing is sent.
+    self.assertEqual(engine.cost, cost_lib.Cost(2 * (1 + 1 + 3 + 3)))
+    expected, expected_losses = engine.train(own, _ALL[:, None], _ROUND)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(found[2], own[2])
+    expected = participation.joined(expected_losses)
+    np.testing.assert_array_equal(losses.clients, expected.clients)
+    np.testing.assert_allclose(losses.values, expected.values, rtol=1e-6)
     np.testing.assert_array_equal(shares, np.ones(5, np.float32))
 
   def test_new_models_take_the_place_of_those_before_unless_they_are_read_only(self, name):
@@ -292,12 +261,6 @@ class LossesTest(_ContractTest):
       engine.confusions(vectors, members)
     with self.assertRaisesRegex(divergence.TrainingDiverged, "the global test rows"):
       engine.global_confusions(vectors)
-    alone = vectors[[0, 1, 0, 0, 0]]
-    nobody = participation.Round(4, _ALL[:0], 1)
-    # Its outputs, or what a step made of them that should change nothing.
-    of_b = "client 'b' after round 4|after round 4, client 'b'"
-    with self.assertRaisesRegex(divergence.TrainingDiverged, of_b):
-      engine.train_alone(alone, [nobody])
     # Of the last, the squares alone are not finite.
     for vector in (vectors[1], np.full_like(good, np.nan), 1e25 * good):
       with self.assertRaisesRegex(divergence.TrainingDiverged, "training rows of client 'b'"):

@@ -13,6 +13,7 @@ import threadpoolctl
 
 from experiment_shell import cell_processes
 from experiment_shell import output_folder
+from tests import nightly
 
 
 def _measure(run, name):
@@ -65,7 +66,7 @@ class CellProcessesTest(absltest.TestCase):
   def test_ended_early_it_tells_of_no_failure_of_its_own(self):
     cells = [{"name": str(number)} for number in range(200)]
     with mock.patch.object(threading, "excepthook") as failed:
-      for _ in range(8):
+      for _ in range(nightly.either(2, 8)):
         # `dict` is there where no module of tests is imported, which takes longer than all else.
         outcomes = cell_processes.outcomes(dict, (), cells, (), 2)
         next(outcomes)
@@ -127,7 +128,9 @@ class ClusterTest(parameterized.TestCase):
       with self.assertRaisesRegex(ConnectionError, "not_there"):
         measured(client, ["not_there"])
     with self._cluster(1, num_workers=0) as address:
-      client = self.enter_context(distributed.Client(address, timeout=1))
+      client = self.enter_context(distributed.Client(address))
+      # In which it connects again, but not the first time.
+      client._timeout = 1  # pylint: disable=protected-access
     for _ in range(2):  # At first it tries again, then it gives up.
       with self.assertRaisesRegex(ConnectionError, "scheduler"):
         measured(client)

@@ -13,6 +13,7 @@ from absl.testing import parameterized
 from experiment_shell import launch
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
+from tests.runtime import scripts
 
 _PROGRAM = """
 '''Sleeps.'''
@@ -44,7 +45,7 @@ for _ in range(2):
 subprocess.run([sys.executable, "-c", "import tempfile; tempfile.mkdtemp()"], check=True)
 try:
   print("asleep", flush=True)
-  time.sleep(60)
+  time.sleep(10_000)
 except KeyboardInterrupt:
   raise ValueError("lost the worker")  # As where a worker ends by the same Ctrl-C.
 """
@@ -142,7 +143,7 @@ class LaunchTest(parameterized.TestCase):
     (folder,) = os.listdir(self.folder)
     self.assertLen(os.listdir(os.path.join(self.folder, folder)), 3)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=50)
+    _, errors = process.communicate(timeout=scripts.TIMEOUT_SECONDS)
     self.assertEqual(process.returncode, code, errors)
     self.assertRegex(errors, "^interrupted.*\n$")
     self.assertEmpty(os.listdir(self.folder))

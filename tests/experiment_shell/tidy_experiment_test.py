@@ -233,7 +233,11 @@ class TidyExperimentTest(parameterized.TestCase):
   def test_a_cell_whose_process_is_killed_fails_and_the_others_go_on(self):
     _FAULTS["<a> 2"] = "kill"
 
-    self.assertLen(self._run(jobs=2), 5 * 4)
+    def load(*arguments, **options):
+      inputs = _load(*arguments, **options)
+      return dataclasses.replace(inputs, processes=cell_processes.Processes())
+
+    self.assertLen(self._measured(changes={"load": load}), 5 * 4)
 
     (failure,) = run_folder.rows(self.run_, "failures.csv")
     self.assertEqual((failure["method"], failure["seed"]), ("<a>", "2"))
@@ -254,6 +258,7 @@ class TidyExperimentTest(parameterized.TestCase):
 
   @parameterized.parameters(1, 2)
   def test_another_error_ends_the_run_and_keeps_what_was_measured(self, jobs):
+    # By day, `cell_processes_test` measures in other processes.
     nightly.skip_by_day(self, jobs > 1)
     _FAULTS.update({"<a> 2": "slow", "007 1": OSError("disk full")})
     with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
@@ -308,6 +313,38 @@ class TidyExperimentTest(parameterized.TestCase):
     (whole, tidy), (again, _) = finished  # No report was drawn, so the run went on.
     self.assertTrue(whole.is_resumed and again.is_resumed)
     pd.testing.assert_frame_equal(tidy["results"], results)
+
+  def test_the_first_cells_are_measured_and_finished_before_the_others(self):
+    finished = []
+
+    def measure(run, method, seed):
+      found = _measure(run, method, seed)
+      self.assertEqual(len(finished), method == "007")
+      # The one half has a table that the other lacks.
+      return found if method == "007" else {**found, "results": [], "trials": found["results"]}
+
+    changes = {
+        "num_first": lambda config: config.seeds, "measure": measure, "optional": ("trials",),
+        "tidy": {**_TOY.tidy, "trials": {"client": str}},
+        "finish": lambda run, tidy: finished.append({name: len(tidy[name]) for name in tidy}),
+    }
+    for fault, expected in ((_Lost("gone"), []), (None, [0, 12])):
+      _FAULTS["<a> 1"] = fault
+      results = self._measured(changes=changes, resume=bool(expected))
+      self.assertEqual([one["results"] for one in finished], expected)
+    self.assertEqual([one["trials"] for one in finished], [12, 12])
+    self.assertEqual(set(results["method"]), {"007"})
+    self.assertEqual(_MEASURED, [
+        "<a> 0", "<a> 2", "closed", "<a> 1", "007 0", "007 1", "007 2", "closed"
+    ])
+
+  def test_an_optional_table_is_not_written_without_rows(self):
+    changes = {"optional": ("trials",), "tidy": {**_TOY.tidy, "trials": {"client": str}}}
+    tables = []
+    self._measured(changes={**changes, "finish": lambda run, tidy: tables.append([*tidy])})
+
+    self.assertEqual(tables, [["results", "curves"]])
+    self.assertFalse((self.run_ / "trials.csv").exists())
 
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     page = pathlib.Path(self.undisturbed.join("report.html")).read_text()

@@ -17,6 +17,7 @@ from clustering_basics import randomness
 from examples import three_phases_in_one_file as example
 from fl_clustering import local_run
 from fl_clustering.engine import metrics
+from fl_clustering.tasks import digits
 from fl_clustering.tasks import registry
 from fl_clustering.three_phase import config as config_lib
 from tests import nightly
@@ -96,7 +97,33 @@ class RoundsTest(absltest.TestCase):
     )
 
 
-@nightly.only
+class FewImagesTest(absltest.TestCase):
+
+  def test_a_round_is_the_mean_of_a_step_and_the_groups_are_found(self):
+    images, _ = digits.pixels_and_labels()
+    clients = []
+    for i, rows in enumerate(np.array_split(np.random.default_rng(0).permutation(100), 4)):
+      x = images[50 * rows].reshape(-1, 28, 28, 1).astype(np.float32) / 255
+      y = np.full(len(rows), i % 2)  # Of two groups, each with a label of its own.
+      clients.append(example.Client((x[i:20], y[i:20]), (x[20:], y[20:]), i % 2))
+    small = dict(NUM_GROUPS=2, PRETRAIN_ROUNDS=2, CLUSTER_ROUNDS=1, EPOCHS=1, BATCH_SIZE=100)
+    with mock.patch.multiple(example, **small):
+      start = example.initial_model(np.random.default_rng(1))
+      found, own = example.fedavg_round(start, clients, np.random.default_rng(0))
+      accuracies, groups = example.three_phases(clients, np.random.default_rng(0))
+
+    steps = [example.loss_gradient(start, *client.train) for client in clients]
+    expected = start - example.LEARNING_RATE * np.array(steps)
+    np.testing.assert_allclose(own, expected, atol=1e-6)
+    np.testing.assert_allclose(
+        found, np.average(expected, axis=0, weights=[20, 19, 18, 17]), atol=1e-6
+    )
+    self.assertEqual(sklearn_metrics.adjusted_rand_score([0, 1, 0, 1], groups), 1)
+    for values in accuracies.values():
+      np.testing.assert_array_equal(np.rint(5 * values), 5 * values)  # Of five images each.
+
+
+@nightly.only  # By day, `FewImagesTest` runs the example, and without the engine.
 class OneFileTest(absltest.TestCase):
 
   def test_the_engine_finds_the_same(self):

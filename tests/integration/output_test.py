@@ -1,24 +1,16 @@
-import glob
+import json
 import os
-import shutil
 import tempfile
 
 from absl.testing import absltest
 
-from experiment_shell import finished_run
-from experiment_shell import tidy_report
 from experiments.three_phase_emnist import experiment
-from tests import nightly
+from tests.experiment_shell import run_folder
 from tests.integration import three_phase_program as program
 
 _CHOSEN = {"kmeans", "dynamic_distance", "hierarchical"}
 _METHODS = {*_CHOSEN, "fedavg", "finetuned", "local"}
 _COSTS = ("steps", "bytes_down", "bytes_up")
-
-
-def _read_bytes(folder, name):
-  with open(os.path.join(folder, name), "rb") as file:
-    return file.read()
 
 
 class OutputTest(absltest.TestCase):
@@ -27,9 +19,8 @@ class OutputTest(absltest.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.folder = os.path.join(os.path.realpath(temporary.name), "run")
+    base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
+    cls.folder = os.path.join(base, "run")
     cls.result = program.run(
         "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
         "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
@@ -59,7 +50,7 @@ class OutputTest(absltest.TestCase):
             "client_weights.npz", "config.json", "figures", "report.html", "summary.json", "tables",
         ],
     )
-    document = program.read_json(self.folder, "config.json")
+    document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)
     self.assertEqual(document["config"]["num_clusters"], 2)
@@ -137,21 +128,3 @@ class OutputTest(absltest.TestCase):
         "group_recovery", method="kmeans", used=1, metric="ari"
     )["value"]
     self.assertAlmostEqual(used, self._results("kmeans")["ari"])
-
-  @nightly.only  # By day, the report of another run is.
-  def test_the_report_can_be_drawn_again_from_the_files(self):
-    self.assertGreaterEqual(len(glob.glob(os.path.join(self.folder, "figures", "*.png"))), 8)
-    folder = os.path.join(self.create_tempdir().full_path, "copy")
-    shutil.copytree(self.folder, folder)
-    drawn = [
-        "report.html", "summary.json",
-        *(f"{part}/{name}" for part in ("figures", "tables")
-          for name in os.listdir(f"{folder}/{part}")),
-    ]
-    contents = [_read_bytes(folder, name) for name in drawn]
-    for name in drawn:
-      os.remove(os.path.join(folder, name))
-
-    tidy_report.report(experiment.EXPERIMENT, finished_run.FinishedRun(folder))
-
-    self.assertEqual([_read_bytes(folder, name) for name in drawn], contents)

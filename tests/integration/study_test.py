@@ -1,7 +1,7 @@
 import contextlib
+import dataclasses
 import os
 import pathlib
-import shutil
 import signal
 import tempfile
 import time
@@ -16,10 +16,17 @@ import psutil
 from clustering_basics import core_count
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiment_shell import tidy_experiment
 from experiments.study import __main__ as study
+from experiments.study import cells as cells_lib
+from fl_clustering.engine import engines
+from fl_clustering.tasks import examples
+from fl_clustering.tasks import federated_task
+from fl_clustering.three_phase import config as run_config
 from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
+from tests.runtime import scripts
 from tests.tasks import data_files
 
 _TABLES = ("results.csv", "rounds.csv", "problems.csv", "summary.json", "tables/cells.csv")
@@ -109,16 +116,6 @@ class StudyTest(parameterized.TestCase):
     # What only serves to go on is gone.
     self.assertEmpty(os.listdir(os.path.join(_uninterrupted, "checkpoints")))
 
-  def test_costs_of_rounds_end_with_those_of_the_cell(self):
-    rounds = pd.read_csv(os.path.join(_uninterrupted, "rounds.csv"))
-    keys = ["setting", "seed", "method"]
-    last = rounds.groupby([*keys, "metric"])["value"].last().unstack()
-    cells = _cells(_uninterrupted).set_index(keys).loc[last.index]
-
-    np.testing.assert_array_equal(last["steps"], cells["steps"])
-    np.testing.assert_array_equal(last["bytes"], cells["bytes_down"] + cells["bytes_up"])
-    np.testing.assert_array_equal(last["accuracy"], cells["accuracy"])
-
   def _end_when(self, folder, pattern, *flags, signal_num=signal.SIGKILL):
     """Runs a study and ends it while it measures, as soon as there is such a file.
 
@@ -136,7 +133,7 @@ class StudyTest(parameterized.TestCase):
       started = psutil.Process(process.pid).children(recursive=True)
       os.kill(process.pid, signal_num)
       _, stderr = process.communicate()
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, scripts.TIMEOUT_SECONDS)
     self.assertEmpty(alive)
     self.assertNotIn("report.html", os.listdir(folder))
     return process.returncode, stderr
@@ -154,23 +151,22 @@ class StudyTest(parameterized.TestCase):
     self.assertNotRegex(stderr + more, "Traceback|Warning")
     self._assert_same(folder)
 
-  def test_a_cell_whose_process_is_killed_fails_and_is_tried_again(self):
-    folder = os.path.join(_base, "lost")
-    with run_folder.started(*_study(folder, "--jobs=1")) as process:
-      while not (found := list(pathlib.Path(folder).glob("checkpoints/*/kmeans.npz"))):
-        self.assertIsNone(process.poll())
-        time.sleep(0.01)
-      children = psutil.Process(process.pid).children()
-      max(children, key=lambda child: child.memory_info().rss).kill()
-      _, stderr = process.communicate()
+  def test_a_tuned_study_that_is_ended_again_and_again_gives_the_same_bits(self):
+    tuned = ("--learning_rates=0.02,0.3", "--tuning_seeds=1", "--jobs=1")
+    undisturbed, folder = (os.path.join(_base, name) for name in ("tuned", "tuned_and_killed"))
+    _run_here(undisturbed, *tuned)
+    # Tuning has the seed that follows those that are reported.
+    self._end_when(folder, "checkpoints/*-seed1-*/*/kmeans.npz", *tuned)
+    self._end_when(folder, "checkpoints/*-seed0-*/*/*.npz", "--resume", *tuned)
+    _run(*_study(folder, "--resume", *tuned))
 
-    self.assertEqual(process.returncode, 1, stderr)
-    (failure,) = pd.read_csv(os.path.join(folder, "failures.csv")).to_dict("records")
-    self.assertStartsWith(found[0].parent.name, f"{failure['setting']}-seed{failure['seed']}")
-    self.assertIn("SIGKILL", failure["last words"])
-    _run_here(folder, "--jobs=1", "--resume")
-    self.assertNotIn("failures.csv", os.listdir(folder))
-    self._assert_same(folder)
+    for name in (*_TABLES, "tuning.csv", "chosen.csv"):
+      self.assertEqual(run_folder.read(folder, name), run_folder.read(undisturbed, name), name)
+    cells, chosen = _cells(folder), pd.read_csv(os.path.join(folder, "chosen.csv"))
+    self.assertEqual(set(cells["seed"]), {0})
+    taken = chosen[chosen["chosen"] == 1].set_index(["setting", "method"])["candidate"]
+    found = cells.set_index(["setting", "method"])["learning_rate"].dropna()
+    self.assertEqual(found.to_dict(), taken.to_dict())
 
   def test_a_method_outside_of_the_repository_is_measured_in_the_studys_processes(self):
     with open("examples/last_layer.py", encoding="utf-8") as file:
@@ -189,19 +185,6 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
     self.assertEqual(list(run.document["inputs"]["own_methods"]), ["last_layer"])
     self.assertEqual(_cells(folder).set_index("method")["clusters"]["last_layer"], 2)
-
-  @parameterized.parameters("num_seeds=3", "num_folds=2", "settings=iid", "learning_rate=0.2")
-  def test_other_settings_are_refused(self, setting):
-    with self.assertRaisesRegex(launch.InputError, f"^`{setting.split('=')[0]}`"):
-      _run_here(_uninterrupted, f"--{setting}", "--resume")
-
-  def test_other_data_are_refused(self):
-    folder = os.path.join(_base, "unfinished")
-    shutil.copytree(_uninterrupted, folder)
-    os.remove(os.path.join(folder, "report.html"))
-
-    with self.assertRaisesRegex(launch.InputError, "^`output_dir` .*same examples"):
-      _run_here(folder, _write_data("other_data", seed=1), "--resume")
 
   def test_clients_of_files(self):
     data, folder = os.path.join(_base, "clients"), os.path.join(_base, "of_files")
@@ -226,6 +209,41 @@ class StudyTest(parameterized.TestCase):
     self.assertEqual(list(clients), list("abcd"))
 
 
+@nightly.only
+class TestRowsTest(parameterized.TestCase):
+
+  def test_other_labels_of_all_test_rows_give_the_same_choices(self):
+    config = study.config_lib.StudyConfig(
+        run_config.ThreePhaseConfig(
+            dataset="digits", num_clients=4, model="logistic", pretrain_rounds=1, cluster_rounds=1,
+            methods=("kmeans",), personal=("ditto",), num_clusters=2, control_repeats=0,
+            engine=engines.usual(),
+        ), ("rotated",), num_seeds=1, learning_rates=(0.001, 0.1, 1.0), tuning_seeds=1,
+    )
+    load = cells_lib.load_task
+
+    def load_with_other_labels(*arguments, **cell):
+      task = load(*arguments, **cell)
+      return dataclasses.replace(task, clients=federated_task.PooledClients.of([
+          dataclasses.replace(one, test=examples.Examples(one.test.features, 9 - one.test.labels))
+          for one in task.clients
+      ]))
+
+    chosen, accuracies = [], []
+    for loaded in (load, load_with_other_labels):
+      folder = self.create_tempdir().full_path
+      whole = tidy_experiment.Run(config, cells_lib.Machine(None, 1), folder)
+      with mock.patch.object(cells_lib, "load_task", loaded):
+        found = cells_lib.EXPERIMENT.measure(whole, setting="rotated", seed=1, fold=0)
+      table = pd.DataFrame(found["tuning"]).assign(setting="rotated", seed=1, fold=0)
+      cells_lib.EXPERIMENT.finish(whole, {"tuning": table})
+      chosen.append(run_folder.read(folder, "chosen.csv"))
+      accuracies.append(table["value"][table["metric"] == "accuracy"].tolist())
+
+    self.assertEqual(*chosen)
+    self.assertNotEqual(*accuracies)
+
+
 class SettingsTest(parameterized.TestCase):
 
   def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
@@ -234,6 +252,18 @@ class SettingsTest(parameterized.TestCase):
       with mock.patch.object(study.program, "main") as main:
         _run_here(os.path.join(_base, "jobs"), *flags)
       self.assertEqual(main.call_args.kwargs["jobs"], jobs, flags)
+
+  def test_what_is_tuned_must_not_be_given(self):
+    flags = ("--learning_rates=0.1,0.2", "--learning_rate=0.3")
+    with self.assertRaisesRegex(launch.InputError, "^`learning_rate`"):
+      _run_here(os.path.join(_base, "bad"), *flags)
+
+  def test_an_option_that_is_tuned_decides_what_it_needs(self):
+    with mock.patch.object(study.program, "main") as main:
+      _run_here(os.path.join(_base, "restarts"), "--tune=ifca_restarts:1,3")
+    settings = main.call_args.args[1]
+    self.assertEqual(settings.run.ifca_start, "random")
+    self.assertEqual(settings.run_config("iid", 0, "3").ifca_restarts, 3)
 
   def test_a_cluster_gets_the_whole_path_of_the_data(self):
     client = contextlib.nullcontext("client")
@@ -248,6 +278,7 @@ class SettingsTest(parameterized.TestCase):
       ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"),
       ("partition=iid", "partition"), ("settings=natural", "partition"),
       ("num_clients=61", "num_clients"), ("cluster=nowhere", "cluster"),
+      ("learning_rates=0.1", "learning_rates"), ("tune=ifca_start:random,warm", "ifca_start"),
   )
   def test_bad_input_writes_nothing(self, flag, name):
     folder = os.path.join(_base, "bad")

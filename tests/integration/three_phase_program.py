@@ -6,7 +6,6 @@ seconds to import; or in a process of its own, as a user does.
 
 import contextlib
 import dataclasses
-import json
 import os
 from unittest import mock
 
@@ -86,12 +85,3 @@ def clusters(folder, method, phase="cluster"):
   """Returns the clients of each cluster of a method."""
   rows = table(folder, "clients", method=method, phase=phase, metric="cluster")
   return {int(k): set(own["client"]) for k, own in rows.groupby("value")}
-
-
-def read_text(folder, name):
-  with open(os.path.join(folder, name), encoding="utf-8") as f:
-    return f.read()
-
-
-def read_json(folder, name):
-  return json.loads(read_text(folder, name))

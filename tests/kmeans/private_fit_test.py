@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from unittest import mock
-import warnings
 
 from absl.testing import parameterized
 import numpy as np
@@ -28,7 +27,6 @@ from fl_clustering import load_model
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import encode
 from fl_clustering.tables import saved as saved_lib
 from fl_clustering.tables import schema
 from tests.kmeans import numpy_reference
@@ -152,67 +150,6 @@ class SensitivityTest(parameterized.TestCase):
     self.assertLessEqual(np.abs(change["excesses"]).sum(), 0.5)
 
 
-_ORDINARY = np.random.default_rng(0).standard_normal((20, 2))
-_CONTENTS = {
-    "nan": [[np.nan, 1.0]],
-    "none": [[None, 1.0]],
-    "missing in a frame": pd.DataFrame({0: [pd.NA, 1.0], 1: [2.0, None]}),
-    "infinity": [[np.inf, -np.inf]],
-    "large": [[1e300, 1e308]],
-    "integers too large for float64": [[10**400, 1]],
-    "empty list": [],
-    "no rows": np.zeros((0, 2)),
-    "one row": [[1.0, 2.0]],
-    "booleans": [[True, False]],
-}
-
-
-class ContentTest(_PrivateTest):
-
-  def _shape_of_fit(self, rows, privacy, other=_ORDINARY):
-    """Returns what an observer of the messages sees but their noise."""
-    messages, totals = [], secure_sums.FederatedPoints.totals
-
-    def record(points, query, draw_share=None, limits=None):
-      found = totals(points, query, draw_share, limits)
-      messages.append((points.capacity, query.kind, query.shape[1]))
-      return found
-
-    with mock.patch.object(secure_sums.FederatedPoints, "totals", record):
-      model = FederatedKMeans(3, privacy=privacy).fit([other, rows])
-    self.assertEqual(model.cluster_centers_.shape, (3, 2))
-    self.assertTrue(np.isfinite(model.cluster_centers_).all())
-    sizes = [(record.bytes_down, record.bytes_up) for record in model.history_]
-    return messages, sizes, model.n_iter_
-
-  @parameterized.named_parameters(
-      ("noise_of_the_server", _PRIVACY),
-      ("noise_of_the_clients", PointPrivacy(1.0, 1e-6, 12.0, trust="none")),
-      ("private_clients", ClientPrivacy(1.0, 1e-6, 12.0, max_points=5)),
-      ("private_clients_with_shares",
-       ClientPrivacy(1.0, 1e-6, 12.0, max_points=5, trust="none")),
-  )
-  def test_no_content_raises_or_warns_or_changes_a_message(self, privacy):
-    expected = self._shape_of_fit(_ORDINARY, privacy)
-    messages, _, num_rounds = expected
-    self.assertLen(messages, num_rounds)
-    for name, rows in _CONTENTS.items():
-      with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "the noise is")  # Of so few clients, which are public.
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        warnings.filterwarnings("ignore", category=ResourceWarning)
-        self.assertEqual(self._shape_of_fit(rows, privacy), expected, name)
-    self.assertEqual(self._shape_of_fit([], privacy, np.zeros((0, 2))), expected)
-
-  @parameterized.parameters(([["one", "two"]], TypeError), ([[1.0, 2.0, 3.0]], ValueError))
-  def test_types_and_shapes_are_refused_before_anything_is_sent(self, rows, error):
-    with mock.patch.object(secure_sums.FederatedPoints, "totals") as totals:
-      with self.assertRaisesRegex(error, r"`clients.*'1'"):
-        FederatedKMeans(3, privacy=_PRIVACY).fit([_ORDINARY, rows])
-    totals.assert_not_called()
-
-
 class FederatedKMeansTest(_PrivateTest):
 
   def test_nothing_but_noisy_totals_looks_at_the_data(self):
@@ -255,11 +192,8 @@ class FederatedKMeansTest(_PrivateTest):
     self.assertLess(model.score(points[:9]), model.score(clipped[:9]))
     features = ("x", "y")
     saved = load_model.SavedKMeans(
-        model._result.model,  # pylint: disable=protected-access
-        saved_lib.SavedTables(
-            {schema.NO_VIEW: schema.strict(features)},
-            encode.FeatureScaling(np.zeros(2), np.zeros(2), np.ones(2)),
-        ),
+        model._result.model, model.cluster_centers_,  # pylint: disable=protected-access
+        saved_lib.SavedTables.exact({schema.NO_VIEW: schema.strict(features)}, np.zeros(2)),
     )
     folder = self.create_tempdir().full_path
     saved.save(folder)

@@ -27,10 +27,12 @@ class RecipeGateTest(parameterized.TestCase):
 
   @parameterized.product(beta=[0.1, 1.0, 10.0], noise=[1.0, 1.5])
   def test_regular_grid(self, beta, noise):
+    # By day, the most skewed clients with the most noise.
     nightly.skip_by_day(self, (beta, noise) != (0.1, 1.5))
     self._check(data.draw_grid, beta, 50, noise)
 
   @parameterized.parameters(1.0, 1.5)
   def test_extreme_split(self, noise):
+    # By day, with the most noise.
     nightly.skip_by_day(self, noise == 1.0)
     self._check(data.draw_extreme, noise)

@@ -42,6 +42,7 @@ class MinibatchTest(absltest.TestCase):
       importlib.util.find_spec("tensorflow_federated"), "TFF is an extra"
   )
   def test_is_the_one_of_tff(self):
+    # By day, the tests above compare the sums that it is made of with NumPy's.
     nightly.skip_by_day(self, True)
     import tensorflow as tf  # pylint: disable=g-import-not-at-top
     import tensorflow_federated as tff  # pylint: disable=g-import-not-at-top

@@ -58,8 +58,8 @@ class _Engine:
     losses = [_losses(round_.among(clients)) for clients in members]
     return vectors + np.float32(round_.number), losses
 
-  def train_alone(self, vectors, rounds):
-    return vectors + np.float32(sum(r.number for r in rounds)), [f"{r.number}" for r in rounds]
+  def train_own(self, vectors, clients, round_):
+    return vectors + np.float32(round_.number), None, _losses(round_.among(clients))
 
   def train_each(self, vectors, clients, round_):
     return vectors + np.float32(round_.number), _losses(clients)
@@ -242,16 +242,6 @@ class ControlsTest(absltest.TestCase):
     pretrained = dataclasses.replace(pretrained, new_client_weights=_new_client_weights())
     placement = control.place(pretrained, None, letters.clients("yx"))
     np.testing.assert_array_equal(placement.vectors, np.array([[1, 1], [9, 1]]) + 4)
-
-  def test_who_trains_alone_makes_several_rounds_at_once(self):
-    config = config_lib.ThreePhaseConfig(num_clients=3)
-    for name in ("finetuned", "local"):
-      state, control = self._initial(name), registry.CONTROLS[name].build(config, _Engine())
-      after, made = control.next_rounds(state, [_ROUND, _ROUND])
-      np.testing.assert_array_equal(after.vectors, state.vectors + 14)
-      self.assertEqual(letters.names(after.members), ("a", "b", "c"))
-      self.assertEqual(made, ["7", "7"])
-    self.assertIsNone(registry.CONTROLS["fedavg"].build(config, _Engine()).next_rounds)
 
 
 class NewClientsTest(absltest.TestCase):

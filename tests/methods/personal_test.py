@@ -7,7 +7,6 @@ from absl.testing import absltest
 import numpy as np
 
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
 from fl_clustering.methods import client_weights
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
@@ -80,7 +79,7 @@ class PersonalTest(absltest.TestCase):
         num_clients=5, num_new_clients=1, pretrain_rounds=2, cluster_rounds=2,
         client_epochs_per_round=2, personal=(name,), **options,
     )
-    engine = small_engine.engine(task, client_update.LocalTraining(_BATCH, _RATE), _SEED, config)
+    engine = small_engine.engine(task, _BATCH, _RATE, _SEED, config)
     start = engine.initial_vectors(1, np.random.default_rng(1))[0]
     weights = client_weights.ClientWeights(engine.clients, np.repeat(start[None], 4, axis=0), start)
     pretrained = method.Pretrained(start, start, weights)
@@ -209,9 +208,24 @@ class PersonalTest(absltest.TestCase):
       with self.assertRaisesRegex(ValueError, "^`model`"):
         self._train("fedrep", bad)
 
+  def test_who_trains_alone_is_a_cluster_of_its_own_to_the_last_bit(self):
+    config = config_lib.ThreePhaseConfig(num_clients=5, num_new_clients=1)
+    engine = small_engine.engine(_task(), _BATCH, _RATE, _SEED, config)
+    start = engine.initial_vectors(1, np.random.default_rng(1))[0]
+    control = registry.CONTROLS["local"].build(config, engine)
+    state = control.initialize(method.Pretrained(start, start, None), np.random.default_rng(0))
+    expected = state.vectors
+    for round_ in _ROUNDS:
+      state, losses = control.next(state, round_)
+      expected, expected_losses = engine.train(expected, engine.clients[:, None], round_)
+      np.testing.assert_array_equal(state.vectors, expected)
+      for one, other in zip(losses, expected_losses, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+
   def test_without_a_pull_clients_fine_tune_alone(self):
     task = _task()
     state, _, start, engine = self._train("ditto", task, ditto_lambda=0.0)
     vectors = np.repeat(start[None].astype(np.float32), 4, axis=0)
-    alone, _ = engine.train_alone(vectors, _ROUNDS)
-    np.testing.assert_allclose(state.vectors, alone, rtol=1e-5, atol=1e-6)
+    for round_ in _ROUNDS:
+      vectors, _, _ = engine.train_own(vectors, engine.clients, round_)
+    np.testing.assert_allclose(state.vectors, vectors, rtol=1e-5, atol=1e-6)

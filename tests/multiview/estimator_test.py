@@ -90,16 +90,14 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     with mock.patch.object(fitting.server_step, "fine_query", remembered):
       model = _build(standardize=standardize, num_rounds=num_rounds).fit(clients)
     found = np.concatenate(model.cluster_centers_, axis=1)
-    (start,), found_model = asked, model._result.model  # pylint: disable=protected-access
+    (start,), fit = asked, model._result  # pylint: disable=protected-access
     moved, _, _ = central_reference.iterate(
-        found_model.scaling.apply(points), start.centers, start.rates, start.view_factors, (3, 1)
+        fit.scaling.apply(points), start.centers, start.rates, start.view_factors, (3, 1)
     )
-    errors = np.abs(found - found_model.scaling.undo(moved)).max(axis=0) / points.std(axis=0)
+    errors = np.abs(found - fit.scaling.undo(moved)).max(axis=0) / points.std(axis=0)
     self.assertTrue(np.all(errors < 1e-6), errors)
     # They are the centers of the result, up to its grid.
-    np.testing.assert_allclose(
-        found_model.scaling.apply(found), found_model.on_grid.centers, atol=2
-    )
+    np.testing.assert_allclose(fit.scaling.apply(found), fit.model.on_grid.centers, atol=2)
 
 
 class FederatedMultiViewKMeansTest(parameterized.TestCase):

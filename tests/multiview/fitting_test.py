@@ -32,8 +32,10 @@ def _fit(view_costs):
   model = server_step.MultiViewModel(np.zeros((1, 3)), np.full(2, 0.5), 2.0, np.ones(2), _WIDTHS)
   costs = np.array(view_costs, float)
   record = server_step.RoundRecord(0.25 * costs.sum(), model.view_weights, costs, np.ones(1))
-  views = model_lib.FittedViews(model, _grid().clients.scaling, model.centers)
-  return fitted.Fit(views, (record,), 1, record.objective)
+  return fitted.Fit(
+      model_lib.FittedViews(model), _grid().clients.scaling, model.centers, (record,), 1,
+      record.objective,
+  )
 
 
 class FittingTest(absltest.TestCase):

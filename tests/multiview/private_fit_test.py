@@ -1,7 +1,6 @@
 import dataclasses
 import math
 from unittest import mock
-import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -166,46 +165,7 @@ class PrivateFitTest(_Case):
     self.assertAlmostEqual(noise_factor, factor)
 
 
-class ContentTest(_Case):
-  """Nothing that rows hold shows in an error, a warning, a message's size or a round."""
-
-  def _trace(self, clients):
-    """Returns the queries' kinds and shapes, and all that the clients are given."""
-    trace = []
-    totals = secure_sums.FederatedPoints.totals
-
-    def traced(self, query, draw_share=None, limits=None):
-      trace.append((query.kind, self.capacity, {n: a.shape[1] for n, a in query.arrays.items()}))
-      for array in query.arrays.values():
-        assert np.all(np.isfinite(array))
-      return totals(self, query, draw_share, limits)
-
-    with mock.patch.object(secure_sums.FederatedPoints, "totals", traced):
-      with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # Of the libraries, where they compute something for the first time in this process.
-        warnings.filterwarnings("ignore", category=DeprecationWarning)
-        fit = self._fit(clients, _config(rule="mvkm"))
-    self.assertTrue(np.all(np.isfinite(fit.model.on_grid.centers)))
-    self.assertTrue(np.all(np.isfinite(fit.model.on_grid.view_weights)))
-    return trace, [(r.name, r.std) for r in fit.ledger.releases]
-
-  @parameterized.named_parameters(
-      ("an_empty_client", lambda c: {**c, "site 1": [v[:0] for v in c["site 1"]]}),
-      ("all_empty", lambda c: {i: [v[:0] for v in c[i]] for i in c}),
-      ("one_row", lambda c: {**{i: [v[:0] for v in c[i]] for i in c},
-                             "site 3": [v[:1] for v in c["site 3"]]}),
-      ("equal_rows", lambda c: {i: [np.ones_like(v) for v in c[i]] for i in c}),
-      ("all_far", lambda c: {i: [np.full_like(v, 1e300) for v in c[i]] for i in c}),
-      ("integers", lambda c: {i: [np.rint(v).astype(np.int8) for v in c[i]] for i in c}),
-      ("no_numbers", lambda c: {**c, "site 2": [
-          np.resize([None, np.nan, -np.inf, 1e300, -1e-320, 10**400], v.shape)
-          for v in c["site 2"]
-      ]}),
-  )
-  def test_clients_of_any_content(self, change):
-    clients = _split(_views(), 4)
-    self.assertEqual(self._trace(change(clients)), self._trace(clients))
+class HeldTest(_Case):
 
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
     clients = _split(_views(), 4)

@@ -8,7 +8,6 @@ from fl_clustering import load_model
 from fl_clustering.multiview import fitting
 from fl_clustering.multiview import multiview_config
 from fl_clustering.points import secure_sums
-from fl_clustering.tables import encode
 from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 from tests.multiview import sample_views
@@ -30,13 +29,12 @@ class SavedMultiViewTest(absltest.TestCase):
     clients, _ = sample_views.sample_views(separation=0.7)
     cls.frames = {client_id: _frames(views) for client_id, views in clients.items()}
     schemas = {view: schema_lib.strict(tuple(own)) for view, own in cls.frames["a"].items()}
-    nothing = np.zeros(10)
-    kept = saved.SavedTables(schemas, encode.FeatureScaling(nothing, nothing, nothing + 1))
+    kept = saved.SavedTables.exact(schemas, np.zeros(10))
     config = multiview_config.MultiViewConfig(3, view_weights="mvkm", n_init=1, alpha=3.0)
     features = {client_id: kept.features_of_frames(own) for client_id, own in cls.frames.items()}
     cls.rows = np.concatenate(list(features.values()))
     cls.fit = fitting.fit(config, secure_sums.hold(features), kept.widths)
-    cls.model = load_model.SavedMultiView(cls.fit.model, kept)
+    cls.model = load_model.SavedMultiView.of_fit(cls.fit, kept)
 
   def setUp(self):
     super().setUp()

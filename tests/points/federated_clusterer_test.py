@@ -1,4 +1,4 @@
-"""Tests for what the federated estimators share, each by both of them."""
+"""Tests of what the federated estimators share, each by both of them."""
 
 import inspect
 from unittest import mock

@@ -4,6 +4,7 @@ import warnings
 from absl.testing import parameterized
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from scipy import sparse
 import sklearn
 
@@ -70,11 +71,13 @@ class AlignedTest(parameterized.TestCase):
   def test_the_first_client_by_id_gives_the_order(self):
     # This order is not its own inverse.
     frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=["a", "b", "c"])
-    clients = given_clients.tables_of({2: frame[["c", "a", "b"]], 1: frame})
-    arrays, names = given_clients.aligned(clients)
-    self.assertEqual(names, [["a", "b", "c"]])
-    for (array,) in arrays.by_id.values():
-      np.testing.assert_array_equal(array, frame)
+    another = frame[["c", "a", "b"]]
+    for other in (another, pa.table(another)):
+      clients = given_clients.tables_of({2: other, 1: frame})
+      arrays, names = given_clients.aligned(clients)
+      self.assertEqual(names, [["a", "b", "c"]])
+      for (array,) in arrays.by_id.values():
+        np.testing.assert_array_equal(array, frame)
 
   def test_no_rows_need_no_names(self):
     clients = given_clients.tables_of([[], pd.DataFrame({"a": [1.0]}), np.zeros((0, 1))])

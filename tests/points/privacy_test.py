@@ -139,9 +139,36 @@ class ViewPrivacyTest(parameterized.TestCase):
   def test_side_by_side_it_is_one_ball(self):
     settings = privacy.ViewPrivacy(0.5, 1e-7, (1.0, 20.0, 3.0), "none", 4)
     ball = privacy.PointPrivacy(0.5, 1e-7, 3**0.5, "none", 4)
-    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit", "unit_norm",
-                 "neighboring_relation", "points_per_client"):
+    for name in ("epsilon", "delta", "radius", "trust", "min_clients", "unit_norm",
+                 "points_per_client"):
       self.assertEqual(getattr(settings, name), getattr(ball, name), name)
+
+
+class HoldTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ({"radius": 2.0}, [[1.2, 1.6, 0, 0], [0, 0, 0.6, 0.8]]),
+      ({"radius": 2.0, "max_points": 1}, [[1.2, 1.6, 0, 0]]),
+      # In units of the norms; the second view has two columns.
+      ({"view_norms": (2.0, 10.0, 0.5)}, [[1, 0.4, 0, 0], [0, 0, 0.06, 1]]),
+  )
+  def test_rows_become_points_of_the_ball_in_steps(self, settings, expected):
+    one = privacy.privacy_of(epsilon=1.0, delta=1e-6, **settings)
+    rows = np.array([[3, 4, 0, 0], [0, 0, 0.6, 0.8]])
+    held = privacy.hold({"a": rows}, (1, 2, 1), one)
+    np.testing.assert_allclose(held.by_id["a"], expected, rtol=1e-12)
+    np.testing.assert_array_equal(held.scaling.shift, 0)
+    # Of 2^25 to the radius, which is the root of the number of views.
+    np.testing.assert_allclose(held.scaling.factor, 2**25 / settings.get("radius", math.sqrt(3)))
+
+  def test_without_privacy_rows_are_what_they_are(self):
+    rows = np.array([[3, 4, 0], [0, 0, 1.0]])
+    np.testing.assert_array_equal(privacy.hold({"a": rows}, (3,), None).by_id["a"], rows)
+
+  def test_views_have_a_norm_each(self):
+    one = privacy.ViewPrivacy(1.0, 1e-6, (2.0, 10.0))
+    with self.assertRaisesRegex(ValueError, "`view_norms` must"):
+      privacy.hold({"a": np.zeros((1, 3))}, (1, 1, 1), one)
 
 
 class NoisyTotalsTest(parameterized.TestCase):

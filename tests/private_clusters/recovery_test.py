@@ -51,7 +51,7 @@ def _task(kind, seed):
   return own_clients.task_from_arrays(clients, "logistic", num_classes=10)
 
 
-@nightly.only
+@nightly.only  # By day, `fitting_test` finds the groups of a few clients.
 class PrivateRecoveryTest(parameterized.TestCase):
 
   @parameterized.product(

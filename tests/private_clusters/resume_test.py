@@ -74,9 +74,7 @@ class ResumeTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.journal = os.path.join(temporary.name, "journal")
+    cls.journal = os.path.join(cls.enterClassContext(tempfile.TemporaryDirectory()), "journal")
     cls.books = _Books(cls.journal)
     cls.state, cls.report = _played(cls.books)
 

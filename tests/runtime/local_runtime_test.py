@@ -52,7 +52,7 @@ class LocalRuntimeTest(absltest.TestCase):
       self.assertTrue(scripts.becomes(lambda: worker.cpu_times().user > before + 0.2))
       local.close()
       with self.assertRaises((grpc.RpcError, runtime.WorkerLost)):
-        call.result(timeout=30)
+        call.result(scripts.TIMEOUT_SECONDS)
 
   def test_a_worker_that_dies_is_an_error(self):
     @tff.federated_computation(tff.FederatedType(np.float32, tff.CLIENTS))

@@ -10,8 +10,8 @@ import threading
 from absl.testing import absltest
 
 from fl_clustering.runtime import relay
+from tests.runtime import scripts
 
-_TIMEOUT_SECONDS = 30
 _LARGE = 50_000_000
 
 
@@ -57,16 +57,16 @@ class RelayTest(absltest.TestCase):
 
   def _connect(self):
     client = self.enter_context(socket.socket(socket.AF_UNIX))
-    client.settimeout(_TIMEOUT_SECONDS)
+    client.settimeout(scripts.TIMEOUT_SECONDS)
     client.connect(self.path)
     return client
 
   def _pair(self):
     """Returns both ends of a connection: the client's and the worker's."""
     client = self._connect()
-    self.worker.settimeout(_TIMEOUT_SECONDS)
+    self.worker.settimeout(scripts.TIMEOUT_SECONDS)
     worker, _ = self.worker.accept()
-    worker.settimeout(_TIMEOUT_SECONDS)
+    worker.settimeout(scripts.TIMEOUT_SECONDS)
     return client, self.enter_context(worker)
 
   def _echo(self):
@@ -120,7 +120,7 @@ class RelayTest(absltest.TestCase):
     def send(number):
       content = bytes([number]) * 100_000
       with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(_TIMEOUT_SECONDS)
+        client.settimeout(scripts.TIMEOUT_SECONDS)
         client.connect(self.path)
         client.sendall(content)
         client.shutdown(socket.SHUT_WR)

@@ -10,6 +10,7 @@ from absl.testing import parameterized
 import psutil
 
 from fl_clustering.runtime import worker_watch
+from tests.runtime import scripts
 
 # Computes until it is told to wait.
 _PROGRAM = """
@@ -56,6 +57,9 @@ class WorkerWatchTest(parameterized.TestCase):
     self.addCleanup(self.process.communicate)
     self.addCleanup(self.process.kill)
 
+  def _wait(self, *unused_call):
+    return self.process.wait(scripts.TIMEOUT_SECONDS)
+
   @parameterized.named_parameters(("waits", None), ("was_stopped", signal.SIGSTOP))
   def test_a_process_is_ended_that_computes_nothing_during_a_call_and(self, stop):
     self.assertEqual(self.process.stdout.readline(), "done\n")
@@ -67,7 +71,7 @@ class WorkerWatchTest(parameterized.TestCase):
     watch = worker_watch.WorkerWatch(self.process)
     self.addCleanup(watch.close)
 
-    code = watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+    code = watch.intercept_unary_unary(self._wait, None, None)
 
     self.assertEqual(code, -signal.SIGKILL)
     self.assertStartsWith(watch.reason, "computed nothing for 0.05 s")
@@ -83,6 +87,6 @@ class WorkerWatchTest(parameterized.TestCase):
     watch = worker_watch.WorkerWatch(self.process)
     self.addCleanup(watch.close)
 
-    watch.intercept_unary_unary(lambda *call: self.process.wait(60), None, None)
+    watch.intercept_unary_unary(self._wait, None, None)
 
     self.assertGreaterEqual(cpu_times.call_count, 22)

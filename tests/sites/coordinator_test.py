@@ -1,6 +1,8 @@
 """Tests for fl_clustering.sites.coordinator: the bits are those of one process."""
 
+import itertools
 import struct
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -85,6 +87,7 @@ class OneProcessTest(sample_sites.TestCase):
     one, fit = fits.fit(config, held, widths, noise.SeededNoise(3)), sites.fit(4)
     _same_bits(fit.centroids, one.centroids)
     self.assertEqual(fit.ledger.releases, one.ledger.releases)
+    self.assertTrue(fit.ledger.is_private)  # Sites draw the noise, with no seed but a test's.
     self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
     for spent in sites.spent().values():
       self.assertAlmostEqual(spent / fit.ledger.mu_spent**2, 1, places=9)
@@ -116,14 +119,17 @@ class SitesThatFailTest(sample_sites.TestCase):
 
   @parameterized.parameters(0, 1, 5)  # At hello, at keys, in a round.
   def test_a_lost_site_is_named(self, num_exchanges):
-    sites = self.make()
+    sites, lost = self.make(), []
 
     def exchange(requests):
       is_there = len(sites.sent) < 3 * num_exchanges
+      lost.extend(name for name in requests if not is_there)
       return sites.exchange({n: m for n, m in requests.items() if n != "north" or is_there})
 
     with self.assertRaisesRegex(coordinator_lib.SiteLost, "^north: "):
       sites.fit(3, exchange)
+    # It was asked once more, alone.
+    self.assertEqual(lost, ["east", "north", "south", "north"])
 
   def test_an_answer_that_was_lost_on_the_way_is_given_again(self):
     sites, turns = self.make(), iter(range(10**6))
@@ -152,6 +158,34 @@ class SitesThatFailTest(sample_sites.TestCase):
 
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
       sites.fit(3, exchange)
+
+  @parameterized.product(do=("hello", "keys", "ask"), arrays=({}, {"more": np.ones(1)}))
+  def test_an_answer_with_more_is_refused_by_name(self, do, arrays):
+    sites = self.make()
+
+    def exchange(requests):
+      answers = sites.exchange(requests)
+      if wire.unpack(requests["east"], 2**30)[0]["do"] == do:
+        header, own = wire.unpack(answers["east"], 2**30)
+        more = {} if arrays else {"more": 1}
+        answers["east"] = wire.pack({**header, **more}, {**own, **arrays})
+      return answers
+
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east: "):
+      sites.fit(3, exchange)
+    # At once: nothing else was sent afterwards.
+    self.assertEqual(wire.unpack(sites.sent[-1][1], 2**30)[0]["do"], do)
+
+  def test_the_log_says_what_was_sent_and_how_long_it_took(self):
+    sites = self.make()
+    coordinator = sites.coordinator()
+    with mock.patch.object(coordinator_lib.time, "perf_counter", itertools.count(5).__next__):
+      coordinator.start()
+    self.assertEqual(coordinator.log, [
+        {"what": what, "bytes_down": len(sent[0][1]), "seconds": 1,
+         "most_bytes_up": max(len(answer) for *_, answer in sent)}
+        for what, sent in (("hello", sites.sent[:3]), ("keys", sites.sent[3:]))
+    ])
 
   @parameterized.parameters(0, 1, 2)  # In the place of hello, of keys, of a round.
   def test_whatever_a_site_answers_is_one_line_that_names_it(self, num_before):
@@ -258,3 +292,13 @@ class SitesThatFailTest(sample_sites.TestCase):
     federation = self.make(widths=widths, privacy=privacy).federation
     with self.assertRaisesRegex(ValueError, name):
       coordinator_lib.with_privacy(config, federation)
+
+  def test_a_fit_costs_what_the_file_allows_or_less(self):
+    config, exact = kmeans_config.KMeansConfig(2), self.make().federation
+    private = self.make(privacy=sample_sites.PRIVATE).federation
+    for epsilon, expected in ((None, 4.0), (4.0, 4.0), (1.5, 1.5)):
+      found = coordinator_lib.with_privacy(config, private, epsilon).privacy
+      self.assertEqual((found.epsilon, found.delta, found.min_clients), (expected, 1e-6, 2))
+    for federation, epsilon in ((private, 4.001), (private, 0.0), (exact, 1.0)):
+      with self.assertRaisesRegex(ValueError, "`epsilon` must"):
+        coordinator_lib.with_privacy(config, federation, epsilon)

@@ -207,6 +207,9 @@ class SiteLedgerTest(absltest.TestCase):
     self.assertEqual(ledger.num_sessions("f1"), 1)
     ledger.spend(1e-30, 1.0)
     self.assertGreater(ledger.spent("row"), before)
+    with open(self.path, encoding="utf-8") as file:  # People read it, too.
+      rounds = [(one["session"], one["rounds"]) for one in json.load(file)["sessions"]]
+    self.assertEqual(rounds, [("s1", 3), ("s2", 2)])
 
   def test_after_exact_sums_or_noise_for_another_unit_there_is_no_budget(self):
     for first, second in (
@@ -254,8 +257,8 @@ class SiteLedgerTest(absltest.TestCase):
     )), *(
         json.dumps({**whole, "sessions": [{**entry, **wrong}]})
         for wrong in (
-            {"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": "0"},
-            {"rounds": math.inf},
+            {"mu_squared": -1.0}, {"mu_squared": math.nan}, {"mu_squared": math.inf},
+            {"mu_squared": "0"}, {"rounds": math.inf},
         )
     ), "[" * 10**5):
       with open(self.path, "w", encoding="utf-8") as file:
@@ -264,6 +267,15 @@ class SiteLedgerTest(absltest.TestCase):
         site_ledger.SiteLedger(self.path)
       with self.assertRaises(FileExistsError):
         site_ledger.SiteLedger.create(self.path)
+
+  def test_a_ledger_that_can_not_be_opened_is_not_locked(self):
+    with open(self.path, "w", encoding="utf-8") as file:
+      file.write("{}")
+    try:
+      site_ledger.SiteLedger(self.path)
+      self.fail()
+    except ValueError:  # Here nothing of the failure is forgotten yet.
+      os.close(site_ledger.lock(f"{self.path}.lock", ledger=self.path))
 
 
 def _fields(names, maximum=100):
@@ -301,7 +313,7 @@ class RowsTest(absltest.TestCase):
         **({} if privacy is None else {"exact": None, "privacy": privacy}),
     )
     directory = os.path.join(self.folder, folder)
-    return rows_lib.read(directory, schemas, federation_lib.Federation(document))
+    return rows_lib.read(directory, schemas, federation_lib.Federation(document))[0]
 
   def _views(self, **more):
     return views_lib.from_json({"resources": [

@@ -7,6 +7,7 @@ import contextlib
 import csv
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -23,6 +24,7 @@ from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.sites import site_ledger
 from fl_clustering.sites import wire
 from tests import nightly
+from tests.runtime import scripts
 from tests.sites import recording_proxy
 from tests.sites import sample_sites
 
@@ -41,8 +43,13 @@ _HELLO = bytes((0, 0, 0, 16, 0, 0, 4, *(0,) * 9))
 
 
 def _free_port():
-  with socket.create_server(("127.0.0.1", 0)) as listener:
-    return listener.getsockname()[1]
+  """Returns a port that nobody has, and that the system gives to nobody who asks for any."""
+  with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+    first = int(file.read().split()[0])
+  for port in random.sample(range(first // 2, first), 100):
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+      return port
+  raise AssertionError("no port is free.")
 
 
 @absltest.skipIf(interpreter is None, "There is a Python with NVFlare only under Bazel.")
@@ -62,7 +69,7 @@ class NetworkTest(absltest.TestCase):
     self.folder = self.create_tempdir().full_path
     self._environment = {
         "PATH": os.environ["PATH"], "HOME": self.folder, "TMPDIR": self.folder,
-        "PYTHONPATH": child_process.PROJECT_FOLDER,
+        "PYTHONPATH": child_process.PROJECT_FOLDER, "NIGHTLY": nightly.either("", "1"),
     }
 
   def _start(self, module, *arguments):
@@ -235,13 +242,12 @@ class NetworkTest(absltest.TestCase):
   def test_checks_of_the_carrier(self):
     self._run("tests.sites.carrier_checks")
 
-  @nightly.only
+  @nightly.only  # By day, `site_test` and `at_sites_test` kill them, without a network.
   def test_a_site_or_an_operator_that_is_killed_has_paid_and_a_new_fit_goes_on(self):
     *_, fingerprint = self._make_sites("--epsilon=4", "--delta=1e-6", "--radius=2")
     joined = self._join_all(fingerprint)
-    fit = self._fit("--output_dir=out", "--seconds=10", "--epsilon=1")
-    while "the site is open" not in self._log("north"):
-      self.assertIsNone(fit.poll())
+    fit = self._fit("--output_dir=out", "--seconds=30", "--epsilon=1")
+    self._wait_until(lambda: "the site is open" in self._log("north"), fit)
     joined["north"].kill()
     output = self._ended(fit, 1)
     self.assertRegex(output, "(?m)^error: north: no answer")
@@ -249,8 +255,7 @@ class NetworkTest(absltest.TestCase):
     self.assertTrue(any(line.startswith("ready") for line in joined["north"].stdout))
     before = self._spent()
     fit = self._fit("--output_dir=out2", "--epsilon=1")
-    while self._spent()["north"] == before["north"]:
-      self.assertIsNone(fit.poll())
+    self._wait_until(lambda: self._spent()["north"] != before["north"], fit)
     fit.kill()
     between = self._spent()
     self._ended(self._fit("--output_dir=out2", "--epsilon=1", "--resume"))
@@ -263,6 +268,11 @@ class NetworkTest(absltest.TestCase):
     output = self._ended(self._fit("--output_dir=out3", "--epsilon=4"), 2)
     self.assertRegex(output, "(?m)^error: .* refused hello: less is left of this site's privacy")
 
+  def _wait_until(self, condition, fit):
+    """Waits until something is so while a fit goes on."""
+    self.assertTrue(scripts.becomes(lambda: fit.poll() is not None or condition()))
+    self.assertIsNone(fit.poll())
+
   def _spent(self):
     """Returns what is in the sites' ledgers."""
     spent = {}
@@ -271,7 +281,7 @@ class NetworkTest(absltest.TestCase):
         spent[name] = sum(entry["mu_squared"] for entry in json.load(file)["sessions"])
     return spent
 
-  @nightly.only
+  @nightly.only  # By day, `carrier_checks` look at what a site refuses.
   def test_sites_refuse_a_job_with_code_of_its_own(self):
     *_, fingerprint = self._make_sites("--exact")
     self._join_all(fingerprint)
@@ -331,7 +341,7 @@ class NetworkTest(absltest.TestCase):
   def _connected(self, port, fit):
     while fit.poll() is None:
       try:
-        return socket.create_connection(("127.0.0.1", port), timeout=60)
+        return socket.create_connection(("127.0.0.1", port), scripts.TIMEOUT_SECONDS)
       except OSError:
         time.sleep(0.1)
     return self.fail("there was no server")

@@ -2,6 +2,7 @@
 
 import math
 
+from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
@@ -68,6 +69,112 @@ def _rows(rng, asked, federation):
   near = asked.sent["centers"][rng.integers(asked.sent["num_groups"], size=40)]
   near = near + rng.choice([0, 0, 1, 1e3, 1e6], (40, 1)) * rng.standard_normal(shape)
   return np.where(rng.random((40, 1)) < 0.5, far, near / scaling.factor)
+
+
+def _residuals(scales, limits=None):
+  """Returns a private request about a center at the origin."""
+  sent = {"num_groups": np.int32(1), "centers": np.zeros((1, 5)), "clip_radii": np.ones((1, 1))}
+  if limits is not None:
+    sent["limits"] = limits
+  kind = cluster_statistics.ClippedResiduals("excesses" in scales)
+  question = secure_sums.Totals(kind, 1, limits is not None)
+  return questions.Asked(question, sent, scales=scales)
+
+
+class AnswersTest(absltest.TestCase):
+  """What answers of rows may add up to."""
+
+  def _check(self, asked, privacy, good, bad):
+    """Checks totals, of which numbers of groups that were asked for are given by their places."""
+    federation = _federation((5,) if privacy else (2, 3), privacy)
+    for expected, all_given in ((True, good), (False, bad)):
+      for given in all_given:
+        total = np.zeros(asked.question.shape(5), np.int64)
+        for place, value in given.items():
+          total.flat[place] = value
+        self.assertEqual(questions.are_sums(asked, total, federation), expected, given)
+
+  def _exact(self, name, good, bad, **fields):
+    header, arrays = _exact_message(np.random.default_rng(0), name)
+    if fields:
+      header["fields"] = fields
+    self._check(questions.read(header, arrays, _federation((2, 3), None)), None, good, bad)
+
+  def test_exact(self):
+    largest = 2**61 - 2**9  # The one below 2^61, where sums wrap around, that float64 has.
+    self._exact(
+        "ColumnMoments", [{0: -largest, 4: largest, 5: 0, 14: largest}],
+        [{5: -1}, {14: -1}, {0: 2**61}, {0: -(2**61)}],
+    )
+    self._exact("NormExponents", [{0: 2**30, 63: 0}], [{0: 2**30 + 1}, {63: -1}])
+    # A count, the upper ones' count, residuals and upper residuals, for each of two groups.
+    self._exact(
+        "ChildSums", [{0: 3, 1: 3, 2: 3 * 2**31, 11: -3 * 2**31}, {0: 2**30}],
+        [{0: 3, 2: 3 * 2**31 + 1}, {0: 3, 11: -3 * 2**31 - 1}, {0: 3, 1: -1}, {0: -1},
+         {0: 2**30 + 1}, {0: 3, 14: 1}, {2: 1}], with_losses=False,
+    )
+    self._exact("Start", [{0: 2, 1: 2**32}], [{0: 2, 1: 2**32 + 1}, {0: -1}, {0: 2**30 + 1}])
+    self._exact("FineKernelSums", [{0: 2**60}], [{14: 1}])
+    # Residuals of two views, what kernels exceed a half by, and counts: in eighths.
+    self._exact("KernelSums", [{7: 24, 0: 24, 6: -24}], [{7: 24, 0: 25}, {7: -1}], steps=8)
+
+  def test_with_noise(self):
+    scales = {"residual_sums": 64.0, "counts": 128.0, "excesses": 32.0}
+    # Ten times the standard deviation of the noise of three sites.
+    residual, count, excess = (10 * math.sqrt(3) * scale for scale in scales.values())
+    num, one = 5 * 2**20, 2**20
+    self._check(
+        _residuals(scales), sample_sites.PRIVATE,
+        [{5: num, 0: num + int(count + residual), 6: -num - int(count + excess)},
+         {5: -int(count), 0: int(count + residual)}, {5: 2**30 * one + int(count)}],
+        [{5: num, 0: num + math.ceil(count + residual)}, {5: -math.ceil(count)},
+         {5: num, 6: num + math.ceil(count + excess)}, {5: 2**30 * one + math.ceil(count)}],
+    )
+
+  def test_of_clients_within_limits(self):
+    scales = {"residual_sums": 64.0, "counts": 128.0, "excesses": 32.0}
+    residual, count, _ = (2**30 + 10 * math.sqrt(3) * scale for scale in scales.values())
+    self._check(
+        _residuals(scales, np.ones(7)), sample_sites.CLIENTS,
+        [{5: -int(count)}, {0: int(count + residual)}],
+        [{5: -math.ceil(count)}, {0: math.ceil(count + residual)}],
+    )
+
+
+class CostTest(absltest.TestCase):
+
+  def test_of_points(self):
+    privacy = _federation((5,), sample_sites.PRIVATE).privacy
+    # Of two sites' shares: 2^20 steps over 2^22 sqrt(2) and 2^21 sqrt(2), squared.
+    scales = {"residual_sums": 2.0**22, "counts": 2.0**21}
+    self.assertAlmostEqual(questions.mu_squared(_residuals(scales), privacy), 1 / 32 + 1 / 8)
+    scales |= {"excesses": 2.0**20}
+    self.assertAlmostEqual(
+        questions.mu_squared(_residuals(scales), privacy), 1 / 32 + 1 / 8 + 1 / 2 / 4
+    )
+
+  def test_of_points_of_views(self):
+    federation = _federation((2, 3), sample_sites.VIEWS)
+    kind = view_sums.KernelSums(federation.widths, point_grid.CONTRIBUTION_STEPS)
+    sent = {"num_groups": np.int32(1), "centers": np.zeros((1, 5)), "rates": np.ones((1, 2)),
+            "factors": np.ones((1, 2))}
+    for log_residuals, log_excesses in ((20, 21), (21, 20)):
+      asked = questions.Asked(secure_sums.Totals(kind, 1, False), sent, scales={
+          "residual_sums": 2.0**log_residuals, "excesses": 2.0**log_excesses, "counts": 2.0**22
+      })
+      # Two views, and the smaller noise of the two parts.
+      self.assertAlmostEqual(
+          questions.mu_squared(asked, federation.privacy), 2 * (1 / 2) / 4 + 1 / 32
+      )
+
+  def test_of_clients(self):
+    privacy = _federation((5,), sample_sites.CLIENTS).privacy
+    scales = {"residual_sums": 2.0**20, "counts": 2.0**21, "excesses": 2.0**22}
+    limits = np.array([1, 1, 1, 1, 2, 5, 9]) * 2.0**20
+    # 2, 5 / 2 and 9 / 4, over the root of the three sites that count.
+    self.assertAlmostEqual(
+        questions.mu_squared(_residuals(scales, limits), privacy), 2.5**2 / 3
+    )
 
 
 class SensitivityTest(parameterized.TestCase):
@@ -173,6 +280,82 @@ class ReadTest(parameterized.TestCase):
       others = {one: array for one, array in arrays.items() if one != key}
       with self.assertRaisesRegex(wire.Refused, key):
         questions.read(header, others, federation)
+
+  @parameterized.parameters(
+      ("Start", "origin", (0, 0), (-1, 1)),
+      ("Scores", "centers", (-3 * 2**24, 3 * 2**24), (-3 * 2**24 - 1, 3 * 2**24 + 1)),
+      ("ChildSums", "directions", (-(2**26), 2**26), (-(2**26) - 1, 2**26 + 1)),
+      ("ChildSums", "thresholds", (-(2**53), 2**53), (-(2**53) - 2, 2**53 + 2)),
+      ("FineSums", "cells", (0, 2**20), (-1e-9, 2**20 + 1e-9)),
+      ("ClippedResiduals", "clip_radii", (1, 2**27), (1 - 1e-7, 2**27 + 1e-7)),
+      ("KernelSums", "rates", (0, 1), (-1e-15, 1 + 1e-15)),
+      ("KernelSums", "factors", (0, 1), (-1e-15, 1 + 1e-15)),
+      ("ColumnMoments", "shift", (-1e101, 1e101), (-1.001e101, 1.001e101)),
+      ("Start", "factor", (0, 1e150), (-1e-9, 1.001e150)),
+  )
+  def test_arrays_have_no_number_beyond_the_ends(self, question, name, ends, beyond):
+    federation = _federation((2, 3), None)
+    header, arrays = _exact_message(np.random.default_rng(0), question)
+
+    def read(value):
+      array = np.zeros_like(arrays[name])
+      array.flat[0] = value
+      questions.read(header, {**arrays, name: array}, federation)
+
+    for good, bad in zip(ends, beyond):
+      read(good)
+      with self.assertRaisesRegex(wire.Refused, name):
+        read(bad)
+
+  @parameterized.parameters(
+      ("Scores", "centers", 3 * 2**24), ("ChildSums", "directions", 2**26)
+  )
+  def test_rows_are_of_integers_and_not_too_long(self, question, name, longest):
+    federation = _federation((2, 3), None)
+    header, arrays = _exact_message(np.random.default_rng(0), question)
+    for row in ((longest, 2**13), (0.5, 0)):  # The first one's norm is .5 longer, or more.
+      arrays[name][0] = (*row, 0, 0, 0)
+      with self.assertRaisesRegex(wire.Refused, name):
+        questions.read(header, arrays, federation)
+
+  def test_settings_end_where_they_must(self):
+    document = sample_sites.document_of(_IDENTITIES, (2, 3), limits={"centers": 2})
+    federation, rng = federation_lib.Federation(document), np.random.default_rng(0)
+    header, arrays = _exact_message(rng, "KernelSums", 2)
+    for good in (1, 2**30):
+      questions.read({**header, "fields": {"steps": good}}, arrays, federation)
+    for name, bad in (
+        ("steps", 0), ("steps", 2**30 + 1), ("capacity", 0), ("capacity", 3), ("capacity", 2.0),
+        ("num_groups", 0), ("num_groups", 3), ("num_groups", True),
+    ):
+      wrong = {"fields": {"steps": bad}} if name == "steps" else {name: bad}
+      with self.assertRaisesRegex(wire.Refused, name):
+        questions.read({**header, **wrong}, arrays, federation)
+    with self.assertRaisesRegex(wire.Refused, "numbers"):
+      questions.read(header, {**arrays, "rates": np.ones((2, 2), np.int64)}, federation)
+
+  def test_noise_and_limits_end_where_they_must(self):
+    federation = _federation((5,), sample_sites.CLIENTS)
+
+    def read(scale=64.0, limit=1.0):
+      scales = {"residual_sums": 64.0, "counts": scale, "excesses": 64.0}
+      limits = np.array([1, 1, 1, 1, 1, limit, 1.0])
+      questions.read(*_residuals(scales, limits).to_message(), federation)
+
+    # The noise of three sites is at most 2^57 together.
+    for name, low, high in (("scale", 32, 2**57 / math.sqrt(3)), ("limit", 1e-100, 1e100)):
+      for end, beyond in ((low, 0.999 * low), (high, 1.001 * high)):
+        read(**{name: float(end)})
+        with self.assertRaisesRegex(wire.Refused, name):
+          read(**{name: beyond})
+
+  def test_no_coordinate_is_infinite(self):
+    federation = _federation((2, 3), None)
+    header, arrays = _exact_message(np.random.default_rng(0), "ColumnMoments")
+    arrays |= {"shift": np.ones(5), "factor": np.array([1, 1, 2, 1e150, 1e150])}
+    scaling = questions.read(header, arrays, federation).scaling
+    found = scaling.apply(np.array([[0, 3, 1e100, 1e100, -1e100]]))
+    self.assertEqual(found.tolist(), [[-1, 2, 2e100, 1e120, -1e120]])
 
   def test_the_list_is_closed(self):
     # Who adds a question decides here whether it is for private sites, too.

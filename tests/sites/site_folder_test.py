@@ -5,12 +5,10 @@ import os
 import shutil
 from unittest import mock
 
-
 from clustering_basics import atomic_file
 from fl_clustering.sites import federation as federation_lib
-from fl_clustering.sites import rows
 from fl_clustering.sites import site_folder
-from fl_clustering.tables import views
+from fl_clustering.tables import read
 from tests.sites import sample_sites
 
 
@@ -56,12 +54,14 @@ class SiteFolderTest(sample_sites.TestCase):
     with open(os.path.join(self.made.data_dir, "bad.csv"), "wb") as file:
       file.write(b"a,b\n")
     size = len(self.sites.rows["north"])
-    bad, north, other = rows.about(
-        self.made.data_dir, views.load(self.made.schema_path)
-    )
-    self.assertRegex(bad, r"^bad\.csv: .*column 'c'")
-    self.assertRegex(north, rf"^north\.csv: \D*{size}\D+0\D+0$")
-    self.assertRegex(other, r"^other\.csv: \D*3\D+1\D+2$")
+    with mock.patch.object(read, "_opened", wraps=read._opened) as opened:
+      self.made.open().close()
+    self.assertEqual(opened.call_count, 3)
+    reports = self.made.reports
+    self.assertEqual(list(reports), ["bad.csv", "north.csv", "other.csv"])
+    self.assertRegex(reports["bad.csv"], "column 'c'")
+    self.assertRegex(reports["north.csv"], rf"^\D*{size}\D+0\D+0$")
+    self.assertRegex(reports["other.csv"], r"^\D*3\D+1\D+2$")
 
   def _new(self, data_dir, **settings):
     """Makes a site of a folder of tables; returns its folder's path."""

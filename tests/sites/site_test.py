@@ -365,7 +365,8 @@ class PrivateSiteTest(_TestCase):
       answers = sites.exchange(dict.fromkeys(sites.rows, _ask(round_num, asked)))
       total = sum(map(sample_sites.masked, answers.values())).view(np.int64)
       totals.append(total[1:].ravel() / scale)
-    # 8 x 889 numbers: a variance is known to 2%, and it would be 2 with a share missing.
+    # 8 x 889 numbers: their variance, which would be 2 with a share missing, is outside of 10%
+    # with a probability of 4e-9, and one of 28 correlations of 889 is above .2 with one of 7e-8.
     self.assertBetween(np.var(totals), 2.7, 3.3)
     correlations = np.corrcoef(totals)[np.triu_indices(num_rounds, 1)]
     self.assertLess(np.abs(correlations).max(), 0.2)

@@ -27,7 +27,7 @@ from tests import nightly
 _LEAST = 0.95
 
 
-@nightly.only
+@nightly.only  # By day, `grouping_contract_test` finds planted groups.
 def setUpModule():
   unittest.addModuleCleanup(runtime.LocalRuntime().close)
 
@@ -44,14 +44,14 @@ def _clusters(config, names):
   """Yields the names of methods and the clusters that each of them ends with."""
   # By day, nothing of this process needs TensorFlow.
   # pylint: disable=g-import-not-at-top
-  from fl_clustering.engine.tff import client_update
   from fl_clustering.engine.tff import engine as engine_lib
 
   task = task_registry.load_task(config, None, config)
-  local_training = client_update.LocalTraining(config.batch_size, config.learning_rate)
   stage_runner = stages.StageRunner(None, ())
   with tempfile.TemporaryDirectory() as folder:
-    engine = engine_lib.Engine(task, folder, local_training, config.seed)
+    engine = engine_lib.Engine(
+        task, folder, config.batch_size, config.learning_rate, config.seed
+    )
     pretrained = pretraining.pretrain(config, engine, stage_runner, "")
     for name in names:
       method = registry.METHODS[name].build(config.method_settings(name), engine)

@@ -130,6 +130,7 @@ class PrivacyAuditTest(parameterized.TestCase):
   @parameterized.named_parameters(
       *_named([*_COMPOSED, "whole call of refine", "whole call of lsh"]))
   def test_a_quarter_of_the_noise_is_found(self, name):
+    # By day, the one by which all others are composed.
     nightly.skip_by_day(self, name != "composition of four releases")
     self.assertGreater(_epsilon(name, _few_runs(name), noise_part=1 / 4), _BUDGET.epsilon)
 

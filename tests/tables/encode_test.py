@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fl_clustering.tables import encode
+from fl_clustering.tables import saved
 from fl_clustering.tables import schema as schema_lib
 
 _AGE = schema_lib.Field("age", minimum=20, maximum=80)
@@ -29,7 +30,7 @@ class NormBoundsTest(parameterized.TestCase):
     ]
     table = pd.DataFrame(itertools.product(*cells), columns=[field.name for field in fields])
     columns = {name: table[name].to_numpy() for name in table}
-    scaled = encode.public_scaling(schema)(encode.numbers(columns, schema))
+    scaled = encode.public_scaling(schema).apply(encode.numbers(columns, schema))
     norms = np.linalg.norm(scaled, axis=1)
     least, largest = encode.norm_bounds(schema)
     self.assertAlmostEqual(norms.max(), largest)
@@ -37,24 +38,27 @@ class NormBoundsTest(parameterized.TestCase):
 
   def test_of_numbers_the_radius_is_the_root_of_their_number(self):
     fields = tuple(schema_lib.Field(name, minimum=-3, maximum=30) for name in "abcde")
-    radius = encode.checked_radius(schema_lib.Schema(fields), None)
-    self.assertAlmostEqual(radius, math.sqrt(5))
+    self.assertAlmostEqual(encode.norm_bounds(schema_lib.Schema(fields))[1], math.sqrt(5))
 
-  @parameterized.parameters(((_ANY, _AGE), None), ((_FAR,), 0.9), ((_SEX, _AGE), 0.5))
+  @parameterized.parameters(
+      ((_ANY, _AGE), None), ((_FAR,), 0.999), ((_SEX, _AGE), 0.5), ((_AGE,), 0.0), ((_AGE,), -1.0)
+  )
   def test_a_radius_that_cuts_every_row_is_refused(self, fields, radius):
-    with self.assertRaisesRegex(ValueError, "`norm` must"):
-      encode.checked_radius(schema_lib.Schema(fields), radius, "norm")
+    with self.assertRaisesRegex(ValueError, "`radius` must"):
+      encode.checked_norms({schema_lib.NO_VIEW: schema_lib.Schema(fields)}, radius, None)
+    shortest = {schema_lib.NO_VIEW: schema_lib.Schema((_FAR,))}
+    self.assertEqual(encode.checked_norms(shortest, 1.0, None), ({"radius": 1.0}, []))
 
   def test_a_radius_is_told_that_makes_noise_for_nothing(self):
-    self.assertEqual([
-        len(encode.radius_warnings(schema_lib.Schema((field, _AGE)), radius))
-        for field, radius in ((_FAR, 2.0), (_FAR, 3.0), (_ANY, 1e3))
-    ], [0, 1, 0])
+    for field, radius, num_warnings in ((_FAR, 5**0.5, 0), (_FAR, 3.0, 1), (_ANY, 1e3, 0)):
+      schemas = {schema_lib.NO_VIEW: schema_lib.Schema((field, _AGE))}
+      norms, warnings = encode.checked_norms(schemas, radius, None)
+      self.assertEqual((norms, len(warnings)), ({"radius": radius}, num_warnings))
 
   def test_norms_of_views_are_the_radii_of_their_schemas(self):
     schemas = {"a": schema_lib.Schema((_FAR,)), "b": schema_lib.Schema((_AGE, _FAR))}
-    least = [encode.checked_radius(one, None) for one in schemas.values()]
-    self.assertEqual(encode.checked_norms(schemas, None, None), ({"view_norms": least}, []))
+    largest = [encode.norm_bounds(one)[1] for one in schemas.values()]
+    self.assertEqual(encode.checked_norms(schemas, None, None), ({"view_norms": largest}, []))
     norms, warnings = encode.checked_norms(schemas, None, [1.5, 9.0])
     self.assertEqual(norms, {"view_norms": [1.5, 9.0]})
     self.assertLen(warnings, 1)
@@ -69,9 +73,19 @@ class NormBoundsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}` must"):
       encode.checked_norms(schemas, radius, view_norms)
 
+  def test_what_is_not_public_is_named(self):
+    for schema in (
+        schema_lib.Schema((_AGE, schema_lib.Field("x"))),
+        schema_lib.Schema((_AGE, schema_lib.Field("x", "string")), label="x"),
+    ):
+      with self.assertRaisesRegex(ValueError, r"`fields\[x\]"):
+        encode.public_scaling(schema)
+
   def test_ranges_are_those_of_the_bounds_or_twice_the_scale(self):
-    schema = schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))
-    np.testing.assert_allclose(encode.ranges(schema), [60, 4, 1, 1, 1, 1])
+    tables = saved.SavedTables.private(
+        {schema_lib.NO_VIEW: schema_lib.Schema((_AGE, _ANY, _ILL, _KIND))}
+    )
+    np.testing.assert_allclose(tables.ranges, [60, 4, 1, 1, 1, 1])
 
 
 class EncodeTest(parameterized.TestCase):
@@ -95,8 +109,11 @@ class EncodeTest(parameterized.TestCase):
     self.assertLen(self._SCHEMA.feature_names, 5)
 
   def test_positions(self):
-    names = ("9", "10", "ill")
-    np.testing.assert_array_equal(encode.positions(self._COLUMNS["y"], names), [1, 0, 2])
+    np.testing.assert_array_equal(encode.positions(self._COLUMNS["y"], ("9", "10")), [1, 0, -1])
+
+  def test_order_is_of_numbers_and_then_of_texts(self):
+    found = encode.in_order(["ill", "10", "a", "9", "-1"])
+    self.assertEqual(found, ("-1", "9", "10", "a", "ill"))
 
   def test_scaling_is_that_of_all_rows_together(self):
     blocks = [self._FEATURES[:1], self._FEATURES[1:]]
@@ -106,13 +123,14 @@ class EncodeTest(parameterized.TestCase):
     filled = np.where(np.isnan(self._FEATURES), means, self._FEATURES)
     expected = (filled - means) / filled.std(axis=0)
     expected[:, 3] = (filled[:, 3] - 5) / 5  # The schema's.
-    np.testing.assert_allclose(scaling(self._FEATURES), expected, atol=1e-12)
+    np.testing.assert_allclose(scaling.apply(self._FEATURES), expected, atol=1e-12)
 
-  def test_constant_features_become_zero(self):
-    blocks = [np.full((7, 5), 0.1)]
+  @parameterized.parameters(0.0, 0.1, 1e9 + 0.1)
+  def test_constant_features_become_zero(self, value):
+    blocks = [np.full((7, 5), value)]
     scaling = encode.standard_scaling(lambda: blocks, self._SCHEMA)
-    np.testing.assert_array_equal(scaling(blocks[0])[:, [0, 1, 2, 4]], 0)
+    np.testing.assert_array_equal(scaling.apply(blocks[0])[:, [0, 1, 2, 4]], 0)
 
   def test_a_feature_without_a_value_is_named(self):
-    with self.assertRaisesRegex(ValueError, "c=u"):
-      encode.means([self._FEATURES * [1, 1, np.nan, 1, 1]], self._SCHEMA.feature_names)
+    with self.assertRaisesRegex(ValueError, "'n'"):  # The others have one row's.
+      encode.means([self._FEATURES[2:]], self._SCHEMA.feature_names)

@@ -313,8 +313,10 @@ class ParquetTest(_ReadTest):
     numbers, texts = ["1.5", "-02"], ["abc", "d\u00e9"]
     parquet.write_table(pa.table({"x": typed(numbers), "k": typed(texts)}), path)
     schema = schema_lib.strict(("x", "k"), label="k")
-    frame = parquet.read_table(path).to_pandas()
-    for table in (_table(path, schema), pd.DataFrame(read.from_frame(frame, schema))):
+    arrow = parquet.read_table(path)
+    frames = (arrow, arrow.to_pandas())  # Any library's, and that of pandas.
+    for table in (_table(path, schema), *(read.from_frame(one, schema) for one in frames)):
+      table = pd.DataFrame(table)
       self.assertEqual(table.to_numpy().tolist(), [[1.5, "abc"], [-2.0, "d\u00e9"]])
     self.assertEqual(read.texts(path, ",", ("k",))["k"].tolist(), texts)
 
@@ -568,9 +570,9 @@ class PrivateTest(_ReadTest):
 
   def test_counts_for_the_owner(self):
     data = self._text(_LINE, b'"1\n2",2,true,u', b"1,2", b"tall,121,,u", b"", header=_HEADER)
-    self._read(data, private=True)
-    found = read.counts(os.path.join(self.folder, "a.csv"), _SCHEMA)
-    self.assertEqual(found, (5, 2, 3))
+    counts = read.Counts()
+    self._read(data, private=True, counts=counts)
+    self.assertEqual(counts, read.Counts(5, 2, 3))
 
   @parameterized.product(
       cell=(b"inf", b"nan", b"1e999", b"0x10", b" 5 ", b"+5", b"1_0", b"5.", b"7.5", b""),

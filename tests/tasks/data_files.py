@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import datasets
 
 from fl_clustering.tasks import emnist
+from fl_clustering.tasks import examples as examples_lib
 
 IDX_NAMES = {
     "train images": "train-images-idx3-ubyte",
@@ -46,6 +47,14 @@ def write_idx_files(folder, arrays, prefix="", compress=False):
     with (gzip.open if compress else open)(paths[key], "wb") as file:
       file.write(idx_bytes(arrays[key]))
   return paths
+
+
+def pool_of(everything, num_examples, num_classes=10):
+  """Returns examples as a pool, of which the last ones are the global test set."""
+  return examples_lib.ImagePool(
+      "examples", "made up", everything.take(slice(num_examples)),
+      everything.take(slice(num_examples, None)), "made up", num_classes,
+  )
 
 
 def photo_arrays(num_train=400, num_test=50, size=16):

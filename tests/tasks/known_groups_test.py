@@ -5,6 +5,7 @@ import numpy as np
 from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
+from tests.tasks import data_files
 
 
 def _images(num_images, size=12, channels=1):
@@ -20,14 +21,7 @@ def _images(num_images, size=12, channels=1):
 def _pool(num_examples=300, num_test=200):
   labels = (np.arange(num_examples + num_test) % 10).astype(np.uint8)
   everything = examples_lib.Examples(_images(len(labels)), labels)
-  return examples_lib.ImagePool(
-      name="bars",
-      source="made up",
-      pool=everything.take(slice(num_examples)),
-      global_test=everything.take(slice(num_examples, None)),
-      global_test_source="made up",
-      num_classes=10,
-  )
+  return data_files.pool_of(everything, num_examples)
 
 
 def _transformations(num_groups=5, seed=0):

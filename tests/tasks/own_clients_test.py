@@ -102,6 +102,16 @@ class TaskFromArraysTest(parameterized.TestCase):
     mixed = {"a": (np.ones((3, 4), int), np.arange(3)), "b": (np.ones((3, 4)) / 2, np.arange(3))}
     self.assertEqual(_task(mixed).model.input_dtype, "float32")
 
+  @parameterized.parameters(["u8"], ["u1", "u8", "i4"])
+  def test_labels_of_any_type_of_integer(self, *types):
+    expected = [[label % 2 for label in range(4)] for _ in types]
+    task = _task(
+        {i: (np.eye(4), np.array(one, kind)) for i, (one, kind) in enumerate(zip(expected, types))}
+    )
+    found = [[*client.train.labels, *client.test.labels] for client in task.clients]
+    self.assertEqual([sorted(one) for one in found], [sorted(one) for one in expected])
+    self.assertEqual(task.clients.train.pool.labels.dtype, np.int64)
+
   def test_a_model_of_the_users_own_says_what_it_takes(self):
     tokens = keras_model.keras_model(lambda: tf.keras.Sequential([
         _layers.Input((4,), dtype=tf.int32), _layers.Embedding(9, 3), _layers.Flatten(),

@@ -5,6 +5,7 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import known_groups
 from fl_clustering.tasks import partition
 from tests import drawn_seeds
+from tests.tasks import data_files
 
 _GROUPED = ("rotated", "permuted_labels", "feature_shift")
 
@@ -24,14 +25,7 @@ def _numbers(examples):
 def _pool(num_examples=2000, num_test=400, num_classes=10):
   numbers = np.arange(num_examples + num_test)
   everything = _numbered(numbers, numbers % num_classes)
-  return examples_lib.ImagePool(
-      name="numbered",
-      source="made up",
-      pool=everything.take(slice(num_examples)),
-      global_test=everything.take(slice(num_examples, None)),
-      global_test_source="made up",
-      num_classes=num_classes,
-  )
+  return data_files.pool_of(everything, num_examples, num_classes)
 
 
 def _split(name, pool, num_clients, seed=0, **options):

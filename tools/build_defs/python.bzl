@@ -55,25 +55,25 @@ def program_of_folder(deps = []):
 
 # Folders whose tests run in one process, by the name of the test that does so.  TensorFlow
 # Federated's computations are built once per process and model, which takes longer than most tests,
-# and a process takes seconds to start.  But the longest process may start last, and then one core
-# waits: so the long ones are of about the same length.  Programs whose flags have the same names
-# can't be in one process.
+# and a process takes seconds to start, ten with TensorFlow Federated: what needs that is together.
+# But the longest process may start last, and then one core waits: so the long ones are of about the
+# same length.  Programs whose flags have the same names can't be in one process.
 _JOINED_TESTS = {
     "of_basics": [
         "tests.clustering_basics", "tests.dp_clustering", "tests.experiments.example_data",
         "tests.experiments.multi_view", "tests.experiments.own_tables", "tests.tables",
     ],
-    "of_contracts": ["tests.contracts"],
     "of_engine": ["tests.engine", "tests.engine.tff", "tests.tasks"],
-    "of_fits": ["tests.experiments.cluster_tables", "tests.kmeans", "tests.multiview"],
-    "of_methods": ["tests.methods", "tests.private_clusters"],
+    "of_fits": ["tests.experiments.cluster_tables", "tests.multiview"],
+    "of_methods": [
+        "tests.bench", "tests.contracts", "tests.methods", "tests.private_clusters",
+    ],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],
-    "of_points": ["tests.experiments.federated_kmeans", "tests.points"],
+    "of_points": ["tests.experiments.federated_kmeans", "tests.kmeans", "tests.points"],
     "of_programs": ["tests.experiment_shell", "tests.experiments.dp_benchmark"],
-    "of_runs": ["tests", "tests.bench"],
+    "of_runs": ["tests", "tests.experiments.private_clusters", "tests.experiments.study"],
     "of_statistics": ["tests.experiments.three_phase_emnist", "tests.statistical"],
     "of_three_phases": ["tests.golden", "tests.integration"],
-    "of_training": ["tests.experiments.study", "tests.experiments.private_clusters"],
 }
 
 def _run(name, modules, deps, size, tags = [], waits = False):

@@ -135,27 +135,6 @@ def do_passes(
   return trained, loss_sum / jnp.maximum(count, 1)
 
 
-def _of_block(
-    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, passes: Passes
-) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
-  """Returns the members' parameters, each of shape (B, ...); their updates, and losses (B,)."""
-
-  def do_step(
-      parameters: list[jax.Array], on_batch: OnBatch, epoch: Any, is_any: jax.Array
-  ) -> tuple[list[jax.Array], jax.Array]:
-    del epoch, is_any  # All passes are alike, and without examples there are no gradients.
-    gradients, of_batch = on_batch(parameters)
-    return [p - how.learning_rate * g for p, g in zip(parameters, gradients)], of_batch
-
-  def train(client: Any, start: Any, count: Any, model: Any) -> tuple:
-    vector = vectors[0] if len(vectors) == 1 else vectors[model]
-    sent = networks.unflatten(how.model, vector)
-    parameters, loss = do_passes(how, do_step, sent, pool, client, start, count, passes)
-    return parameters, [p - s for p, s in zip(parameters, sent)], loss
-
-  return how.blocks.each(train, *members)
-
-
 def _flat(parameters: list[jax.Array], size: int) -> jax.Array:
   """Returns parameters, each of shape (size, ...), as vectors of shape (size, P)."""
   return jnp.concatenate([p.reshape(size, -1) for p in parameters], axis=1)
@@ -171,19 +150,24 @@ def summed_updates(
   Args:
     keeps_own: Whether to return the members' own models (B, P) too; else None.
   """
-  own, updates, losses = _of_block(how, vectors, pool, members, passes)
+
+  def do_step(
+      parameters: list[jax.Array], on_batch: OnBatch, epoch: Any, is_any: jax.Array
+  ) -> tuple[list[jax.Array], jax.Array]:
+    del epoch, is_any  # All passes are alike, and without examples there are no gradients.
+    gradients, of_batch = on_batch(parameters)
+    return [p - how.learning_rate * g for p, g in zip(parameters, gradients)], of_batch
+
+  def train(client: Any, start: Any, count: Any, model: Any) -> tuple:
+    vector = vectors[0] if len(vectors) == 1 else vectors[model]
+    sent = networks.unflatten(how.model, vector)
+    parameters, loss = do_passes(how, do_step, sent, pool, client, start, count, passes)
+    return parameters, [p - s for p, s in zip(parameters, sent)], loss
+
+  own, updates, losses = how.blocks.each(train, *members)
   # A product gives the same bits each time; adding at indices would not.  -1 is no model.
   weights = jax.nn.one_hot(members.models, len(vectors)) * members.counts[:, None]
   sums = [
       jnp.tensordot(weights, update, (0, 0), precision=networks.EXACT) for update in updates
   ]
   return _flat(sums, len(vectors)), losses, _flat(own, len(losses)) if keeps_own else None
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def own_models(
-    how: How, vectors: jax.Array, pool: client_pool.OnDevice, members: Members, passes: Passes
-) -> tuple[jax.Array, jax.Array]:
-  """Returns the members' own trained models (B, P) and losses (B,)."""
-  trained, _, losses = _of_block(how, vectors, pool, members, passes)
-  return _flat(trained, len(losses)), losses

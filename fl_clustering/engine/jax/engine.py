@@ -7,8 +7,7 @@ unless the user changes how XLA compiles, as by `XLA_FLAGS`.
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, Callable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -50,12 +49,9 @@ class Engine(engine.Engine):
     """Sends the clients' examples to the devices.
 
     Args:
-      task: The clients and their model.
-      batch_size: The examples of a step of training; a pass's last one may have fewer.
       learning_rate: Of plain stochastic gradient descent.
-      seed: The run's seed, from which each local training gets its random numbers.
-      schedule: The run's rounds.
-      devices: As of `blocks.plan`, and so is `clients_per_block`.
+      devices, clients_per_block: As of `blocks.plan`.
+      task, batch_size, seed, schedule: As of `engine.Engine`.
 
     Raises:
       ValueError: For a model that only TensorFlow can compute.
@@ -73,47 +69,41 @@ class Engine(engine.Engine):
         task.model, batch_size, learning_rate, int(self.num_examples.max()), self._blocks
     )
 
-  def _passes(self, round_: participation.Round, head_epochs: int = 0) -> client_training.Passes:
-    """Returns what clients do in a round, without the steps of any block."""
-    seed = randomness.stateless_seed(self.seed, "local_training", round_.number)
-    key = jax.device_put(seed.view(np.uint32), self._blocks.shared)
-    return client_training.Passes(key, np.int32(head_epochs + round_.num_epochs), None)
-
   def _of_blocks(
-      self, work: Callable[[np.ndarray, list[np.ndarray], np.int32], Any], clients: np.ndarray,
-      models: np.ndarray,
+      self, work: Callable[..., Any], clients: np.ndarray, models: np.ndarray, number: int,
+      num_epochs: int,
   ) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yields what work returns of blocks of clients, the largest clients first.
+    """Yields what clients do in a round, the largest first.
 
     Args:
-      work: It takes positions in `clients`, what `client_training.Members` holds of the clients
-        there, and the steps that the largest takes in a pass; on a CPU, in threads.
+      work: It takes `client_training.Members` and `client_training.Passes` of a block of clients;
+        on a CPU, in threads.
+      clients: The clients.
       models: The model of each client.
+      number: The round's number.
+      num_epochs: Passes of a client over its data.
 
     Yields:
-      The positions, and what work returns.
+      Positions in `clients`, and what work returns.
     """
-    def with_places(places: np.ndarray, *block: Any) -> tuple[np.ndarray, Any]:
-      return places, work(places, *block)
-
-    return self._blocks.results(with_places, self._cut(clients, models))
-
-  def _cut(
-      self, clients: np.ndarray, models: np.ndarray
-  ) -> Iterator[tuple[np.ndarray, list[np.ndarray], np.int32]]:
-    """Yields what the work of `_of_blocks` takes."""
+    seed = randomness.stateless_seed(self.seed, "local_training", number)
+    key = jax.device_put(seed.view(np.uint32), self._blocks.shared)
     order = np.argsort(-self.num_examples[clients], kind="stable")
     ordered = clients[order]
-    size = min(self._how.batch_size, self._how.most_examples)
     starts, counts = self._parts[_TRAIN].examples.starts[ordered], self.num_examples[ordered]
-    for place, block in self._blocks.cut(ordered, starts, counts, models[order]):
+
+    def of_block(place: slice, block: list[np.ndarray]) -> tuple[np.ndarray, Any]:
+      size = min(self._how.batch_size, self._how.most_examples)
       steps = np.int32(-(-int(block[2].max()) // size))
       # Who only fills the block up reads the first row, and has no examples.
       block[1:3] = (np.maximum(part, 0) for part in block[1:3])
-      yield order[place], block, steps
+      members = client_training.Members(*self._blocks.put(*block))
+      passes = client_training.Passes(key, np.int32(num_epochs), steps)
+      return order[place], work(members, passes)
 
-  def _members(self, block: Sequence[np.ndarray]) -> client_training.Members:
-    return client_training.Members(*self._blocks.put(*block))
+    return self._blocks.results(
+        of_block, self._blocks.cut(ordered, starts, counts, models[order])
+    )
 
   @own_settings.own()
   def _train(
@@ -125,16 +115,17 @@ class Engine(engine.Engine):
     clients = np.concatenate(taking_part)
     models = np.repeat(np.arange(len(vectors)), np.diff(ends, prepend=0))
     sent, sums = jax.device_put((vectors, np.zeros_like(vectors)), self._blocks.shared)
-    passes, found = self._passes(round_), []
+    found = []
 
-    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
+    def work(block: client_training.Members, passes: client_training.Passes) -> Any:
       return client_training.summed_updates(
-          self._how, keeps_own, sent, self._parts[_TRAIN].pool, self._members(block),
-          passes._replace(steps=steps),
+          self._how, keeps_own, sent, self._parts[_TRAIN].pool, block, passes
       )
 
     own = np.empty((keeps_own * len(clients), vectors.shape[1]), np.float32)
-    for places, (updates, of_block, own_of_block) in self._of_blocks(work, clients, models):
+    for places, (updates, of_block, own_of_block) in self._of_blocks(
+        work, clients, models, round_.number, round_.num_epochs
+    ):
       sums += updates
       found.append((places, of_block))
       if keeps_own:
@@ -148,67 +139,6 @@ class Engine(engine.Engine):
     return trained, np.split(own, ends[:-1]), list(losses)
 
   @own_settings.own()
-  def _train_each(
-      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, np.ndarray]:
-    own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients), np.float32)
-    is_one_model = vectors.strides[0] == 0
-    passes = self._passes(round_)
-
-    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
-      sent, block[3] = self._of_block(vectors[:1] if is_one_model else vectors, block[3])
-      return client_training.own_models(
-          self._how, sent, self._parts[_TRAIN].pool, self._members(block),
-          passes._replace(steps=steps),
-      )
-
-    for places, (trained, of_block) in self._of_blocks(work, clients, np.arange(len(clients))):
-      own[places], values[places] = (
-          part[: len(places)] for part in jax.device_get((trained, of_block))
-      )
-    return own, values
-
-  def _of_block(
-      self, vectors: np.ndarray, models: np.ndarray
-  ) -> tuple[jax.Array, np.ndarray]:
-    """Returns the models that a block's clients start from, and which of these each takes."""
-    if len(vectors) > 1:
-      vectors, models = vectors[np.maximum(models, 0)], np.arange(len(models), dtype=np.int32)
-    return jax.device_put(vectors, self._blocks.shared), models
-
-  @own_settings.own()
-  def _train_alone(
-      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray]:
-    num_classes = self.model.num_classes
-    takes_part = np.stack([np.isin(self.clients, round_.clients) for round_ in rounds])
-    losses = np.empty(takes_part.shape)
-    confusions = np.empty((*takes_part.shape, num_classes, num_classes), np.int64)
-    passes = list(map(self._passes, rounds))
-    # A block has a core of its own already.
-    on_one_core = dataclasses.replace(self._blocks, cores=1)
-
-    def work(places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> None:
-      sent, block[3] = self._of_block(vectors, block[3])
-      counts = block[2]
-      for r in range(len(rounds)):
-        # Without examples a client keeps its model.
-        block[2] = np.where(np.append(takes_part[r], False)[block[0]], counts, 0)
-        sent, of_block = client_training.own_models(
-            self._how, sent, self._parts[_TRAIN].pool, self._members(block),
-            passes[r]._replace(steps=steps),
-        )
-        losses[r, places] = np.asarray(of_block)[: len(places)]
-        confusions[r, places] = self._of_pairs(
-            sent, np.arange(len(places)), places, _TEST, on_one_core
-        )
-      trained[places] = np.asarray(sent)[: len(places)]
-
-    for _ in self._of_blocks(work, self.clients, self.clients):
-      pass
-    return losses, confusions
-
-  @own_settings.own()
   def _train_own(
       self,
       vectors: np.ndarray,
@@ -219,17 +149,19 @@ class Engine(engine.Engine):
       how: personalization.Personalization,
   ) -> np.ndarray:
     rows = np.flatnonzero(np.isin(clients, round_.clients))
-    passes, values = self._passes(round_, how.head_epochs or 0), np.zeros(len(clients))
+    values = np.zeros(len(clients))
     sent = jax.device_put(common, self._blocks.shared)
 
-    def work(unused_places: np.ndarray, block: list[np.ndarray], steps: np.int32) -> Any:
-      of_block = np.maximum(block[3], 0)
+    def work(block: client_training.Members, passes: client_training.Passes) -> Any:
+      of_block = np.maximum(block.models, 0)
       return personal_training.own_models(
           self._how, how, *self._blocks.put(vectors[of_block], shares[of_block]), sent,
-          self._parts[_TRAIN].pool, self._members(block), passes._replace(steps=steps),
+          self._parts[_TRAIN].pool, block, passes,
       )
 
-    for places, found in self._of_blocks(work, clients[rows], rows):
+    for places, found in self._of_blocks(
+        work, clients[rows], rows, round_.number, (how.head_epochs or 0) + round_.num_epochs
+    ):
       # No other block reads these models.
       of_block = rows[places]
       vectors[of_block], shares[of_block], values[of_block] = (
@@ -241,34 +173,29 @@ class Engine(engine.Engine):
   def _losses(self, vectors: np.ndarray, clients: np.ndarray) -> np.ndarray:
     num_models = len(vectors)
     found = np.empty(num_models * len(clients), np.float32)
-    for of_pairs in self._outputs(
+    for of_pairs in self._of_pairs(
         vectors, np.repeat(np.arange(num_models), len(clients)), np.tile(clients, num_models),
         _TRAIN,
     ):
       found[of_pairs.pairs] = evaluation.mean_losses(of_pairs)
     return found.reshape(num_models, len(clients))
 
-  def _outputs(
-      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
-      blocks: blocks_lib.Blocks | None = None,
-  ) -> Iterator[evaluation.Outputs]:
-    return evaluation.outputs(
-        self.model, blocks or self._blocks, vectors, self._parts[part], models, clients
-    )
-
   def _of_pairs(
       self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str,
-      blocks: blocks_lib.Blocks | None = None,
-  ) -> np.ndarray:
-    """Returns the confusion matrices of pairs of a model and a client, whose models are in order.
+      keeps_logits: bool = False,
+  ) -> Iterator[evaluation.Outputs]:
+    """Yields what `evaluation.outputs` does of a part's examples, as of `__init__`."""
+    return evaluation.outputs(
+        self.model, self._blocks, vectors, self._parts[part], models, clients, keeps_logits
+    )
 
-    Args:
-      part: Whose examples, as of `__init__`.
-      blocks: By default those of the engine.
-    """
+  def _matrices(
+      self, vectors: Any, models: np.ndarray, clients: np.ndarray, part: str
+  ) -> np.ndarray:
+    """Returns the confusion matrices of pairs of a model and a client, whose models are in order."""
     num_classes = self.model.num_classes
     found = np.empty((len(models), num_classes, num_classes), np.int64)
-    for of_pairs in self._outputs(vectors, models, clients, part, blocks):
+    for of_pairs in self._of_pairs(vectors, models, clients, part):
       found[of_pairs.pairs] = evaluation.confusions(of_pairs, num_classes)
     return found
 
@@ -278,13 +205,13 @@ class Engine(engine.Engine):
   ) -> list[np.ndarray]:
     numbers = list(map(len, members))
     models = np.repeat(np.arange(len(members)), numbers)
-    found = self._of_pairs(vectors, models, np.concatenate(members), part)
+    found = self._matrices(vectors, models, np.concatenate(members), part)
     return np.split(found, np.cumsum(numbers)[:-1])
 
   @own_settings.own()
   def _global_confusions(self, vectors: Any) -> np.ndarray:
     models = np.arange(len(vectors))
-    return self._of_pairs(vectors, models, np.zeros_like(models), _GLOBAL)[:, np.newaxis]
+    return self._matrices(vectors, models, np.zeros_like(models), _GLOBAL)[:, np.newaxis]
 
   @own_settings.own()
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
@@ -293,12 +220,10 @@ class Engine(engine.Engine):
     )
 
   @own_settings.own()
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    num_classes = self.model.num_classes
-    found = np.empty((len(clients), 1 + by_label * num_classes, 2, num_classes), np.float32)
-    for of_pairs in evaluation.outputs(
-        self.model, self._blocks, vector[np.newaxis], self._parts[_TRAIN],
-        np.zeros_like(clients), clients, keeps_logits=True,
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
+    found: list[np.ndarray] = []
+    for of_pairs in self._of_pairs(
+        vector[np.newaxis], np.zeros_like(clients), clients, _TRAIN, keeps_logits=True
     ):
-      found[of_pairs.pairs] = evaluation.moments(of_pairs, by_label * num_classes)
+      found += np.split(of_pairs.logits, np.cumsum(of_pairs.counts)[:-1])
     return found

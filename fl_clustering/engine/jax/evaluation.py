@@ -204,8 +204,7 @@ def _begun(
 
     items = [(start, start + height) for start in range(0, num_rows, height)]
   else:
-    here = jax.device_get(vectors) if isinstance(vectors, jax.Array) else vectors
-    here = here[used]
+    here = vectors[used]
 
     def of_rows(start: int, stop: int) -> tuple[jax.Array, ...]:
       of_one = _outputs_of_one(
@@ -248,40 +247,3 @@ def confusions(found: Outputs, num_classes: int) -> np.ndarray:
   counts = counts.reshape(num_pairs, num_classes, num_classes)
   counts[pair[is_bad]] = divergence.NOT_FINITE
   return counts
-
-
-def segment_moments(rows: np.ndarray, segments: np.ndarray, num_segments: int) -> np.ndarray:
-  """Returns the moments of the rows of each segment.
-
-  Args:
-    rows: float32 of shape (n, d).
-    segments: Every row's segment, of shape (n,).
-    num_segments: The number of segments.
-
-  Returns:
-    float32 of shape (num_segments, 2, d): means and standard deviations; NaN for a segment
-    without rows.
-  """
-  counts = np.bincount(segments, minlength=num_segments)[:, np.newaxis]
-
-  def means(of_rows: np.ndarray) -> np.ndarray:
-    sums = [np.bincount(segments, column, num_segments) for column in of_rows.T]
-    return (np.stack(sums, axis=1) / counts).astype(np.float32)
-
-  # What is not finite is told by who asks.
-  with np.errstate(invalid="ignore", over="ignore"):
-    of_segments = means(rows)
-    squares = np.square(rows - of_segments[segments])
-    return np.stack([of_segments, np.sqrt(means(squares))], axis=1)
-
-
-def moments(found: Outputs, num_labels: int) -> np.ndarray:
-  """Returns the moments of the pairs' logits, overall and of each of so many labels."""
-  num_pairs = len(found.counts)
-  pair = np.repeat(np.arange(num_pairs), found.counts)
-  parts = [segment_moments(found.logits, pair, num_pairs)[:, np.newaxis]]
-  if num_labels:
-    of_labels = pair * num_labels + found.labels
-    of_labels = segment_moments(found.logits, of_labels, num_pairs * num_labels)
-    parts.append(of_labels.reshape(num_pairs, num_labels, *of_labels.shape[1:]))
-  return np.concatenate(parts, axis=1)

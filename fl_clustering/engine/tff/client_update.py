@@ -8,7 +8,6 @@ examples, dropout) follow from the seed it is sent.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from typing import Any, Callable, Sequence, TYPE_CHECKING
@@ -17,17 +16,6 @@ import tensorflow as tf
 
 if TYPE_CHECKING:
   from fl_clustering.tasks import model as model_lib
-
-
-@dataclasses.dataclass(frozen=True)
-class LocalTraining:
-  """How a client trains: plain stochastic gradient descent.
-
-  An epoch's last batch may hold fewer than `batch_size` examples.
-  """
-
-  batch_size: int
-  learning_rate: float
 
 
 def unflatten(model: model_lib.Model, vector: tf.Tensor) -> list[tf.Tensor]:
@@ -117,7 +105,9 @@ def build_passes(model: model_lib.Model, batch_size: int, do_step: Step) -> Call
   return do_passes
 
 
-def build_client_update(model: model_lib.Model, local_training: LocalTraining) -> Callable:
+def build_client_update(
+    model: model_lib.Model, batch_size: int, learning_rate: float
+) -> Callable:
   """Returns the `build_passes` in which a client trains a model, its parameters as a list."""
 
   def do_step(
@@ -125,6 +115,6 @@ def build_client_update(model: model_lib.Model, local_training: LocalTraining) -
   ) -> tuple[list[tf.Tensor], tf.Tensor]:
     del epoch  # All passes are alike.
     loss, gradients = on_batch(parameters)
-    return [p - local_training.learning_rate * g for p, g in zip(parameters, gradients)], loss
+    return [p - learning_rate * g for p, g in zip(parameters, gradients)], loss
 
-  return build_passes(model, local_training.batch_size, do_step)
+  return build_passes(model, batch_size, do_step)

@@ -8,18 +8,15 @@ takes the sums in the same order, so that the clusters' models are the same to t
 from __future__ import annotations
 
 import collections
-import dataclasses
-from typing import Any, Iterable, Iterator, Sequence, TYPE_CHECKING
+from typing import Any, Callable, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
 from clustering_basics import validate
 from fl_clustering.engine import engine
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import alone_training
+from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_files
-from fl_clustering.engine.tff import client_losses
-from fl_clustering.engine.tff import client_moments
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.engine.tff import evaluation
 from fl_clustering.engine.tff import heads as heads_lib
@@ -27,8 +24,6 @@ from fl_clustering.engine.tff import model_jobs
 from fl_clustering.engine.tff import personal_training
 
 if TYPE_CHECKING:
-  from fl_clustering.engine import personalization
-  from fl_clustering.engine.tff import client_update
   from fl_clustering.tasks import federated_task
 
 # Of a head: the weighted sum of the members' parameters, their number of examples, their losses.
@@ -46,19 +41,18 @@ class Engine(engine.Engine):
       self,
       task: federated_task.FederatedTask,
       data_dir: str,
-      local_training: client_update.LocalTraining,
+      batch_size: int,
+      learning_rate: float,
       seed: int,
       schedule: participation.Schedule | None = None,
   ):
     """Writes the clients' files.
 
     Args:
-      task: The clients and their model.
       data_dir: An existing folder for the clients' files.  It must stay as long as
         the engine is used.
-      local_training: How a client trains.
-      seed: The run's seed, from which each local training gets its random numbers.
-      schedule: The run's rounds.
+      learning_rate: Of plain stochastic gradient descent.
+      task, batch_size, seed, schedule: As of `engine.Engine`.
 
     Raises:
       ValueError: For a model that only JAX can compute.
@@ -66,22 +60,25 @@ class Engine(engine.Engine):
     if task.model.logits is None:
       raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
     self.files = client_files.write_client_files(task, data_dir)
-    super().__init__(task, local_training.batch_size, seed, schedule)
-    self._local_training = local_training
+    super().__init__(task, batch_size, seed, schedule)
+    self._how = task.model, batch_size, learning_rate
 
   def _train(
       self, vectors: np.ndarray, members: participation.Clusters, round_: participation.Round,
       keeps_own: bool,
   ) -> tuple[np.ndarray, list[np.ndarray], list[participation.ClientLosses]]:
     heads = heads_lib.plan_heads(members, self.num_examples)
-    jobs, members_of_head = self._jobs(heads, round_)
+    members_of_head = self._taking_part(heads, round_)
     own: list[np.ndarray] = []
     if keeps_own:
       own, results = self._own_and_sums(vectors, heads, members_of_head, round_)
     else:
+      jobs = [
+          {"model": head.cluster, **self._of_members(trainers, round_)}
+          for head, trainers in zip(heads, members_of_head)
+      ]
       results = model_jobs.results(
-          heads_lib.build_sums(self.model, self._local_training), vectors, jobs,
-          [vectors.shape[1]] * len(jobs),
+          heads_lib.build_sums(*self._how), vectors, jobs, [vectors.shape[1]] * len(jobs)
       )
     head_results = (
         (weighted_sum, total, participation.ClientLosses(trainers, losses))
@@ -104,7 +101,14 @@ class Engine(engine.Engine):
     own = [np.empty((size, vectors.shape[1]), np.float32) for size in ends]
     values = [np.empty(size) for size in ends]
     ends[:] = 0
-    for cluster, trainers, trained, of_members in self._own_models(heads, vectors, round_):
+
+    def start_of(head: heads_lib.Head, trainers: np.ndarray) -> dict[str, np.ndarray]:
+      models = np.full(len(trainers) + 1, head.cluster)
+      return {"model": models, "shares": np.ones(len(trainers), np.float32)}
+
+    for cluster, trainers, trained, _, of_members in self._own_models(
+        heads, vectors, start_of, round_
+    ):
       rows = slice(ends[cluster], ends[cluster] + len(trainers))
       own[cluster][rows], values[cluster][rows] = trained, of_members
       ends[cluster] = rows.stop
@@ -164,17 +168,6 @@ class Engine(engine.Engine):
         "num_epochs": more_epochs + round_.num_epochs,
     }
 
-  def _jobs(
-      self, heads: Sequence[heads_lib.Head], round_: participation.Round
-  ) -> tuple[list[dict[str, Any]], list[np.ndarray]]:
-    """Returns what the heads are sent, and per head its members that take part."""
-    members_of_head = self._taking_part(heads, round_)
-    jobs = [
-        {"model": head.cluster, **self._of_members(members, round_)}
-        for head, members in zip(heads, members_of_head)
-    ]
-    return jobs, members_of_head
-
   def _row_of(self, clients: np.ndarray) -> np.ndarray:
     """Returns the place in `clients` of each client of the task that is there."""
     row = np.empty(len(self.num_examples), int)
@@ -182,63 +175,34 @@ class Engine(engine.Engine):
     return row
 
   def _own_models(
-      self, heads: Sequence[heads_lib.Head], vectors: np.ndarray, round_: participation.Round
-  ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yields (cluster, members that take part, their trained parameters and losses), in parts."""
-    parts = heads_lib.cut(heads, vectors.shape[1])
-    jobs, members_of_job = self._jobs(parts, round_)
+      self, heads: Sequence[heads_lib.Head], models: Any,
+      start_of: Callable[[heads_lib.Head, np.ndarray], dict[str, np.ndarray]],
+      round_: participation.Round,
+      how: personalization.Personalization = personalization.Personalization(),
+  ) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yields what members of heads train on their own, in parts.
+
+    Args:
+      models: As of `model_jobs.results`.
+      start_of: From a part of a head and its members that take part to the fields `model` and
+        `shares` of its job.
+
+    Yields:
+      The cluster, the members that take part, and their parameters, shares and losses.
+    """
+    size = self.model.num_parameters + 2
+    parts = heads_lib.cut(heads, size)
+    members_of_part = self._taking_part(parts, round_)
+    jobs = [
+        {**start_of(part, members), **self._of_members(members, round_, how.head_epochs or 0)}
+        for part, members in zip(parts, members_of_part)
+    ]
     results = model_jobs.results(
-        heads_lib.build_own_models(self.model, self._local_training), vectors, jobs,
-        [vectors.shape[1] * len(part.members) for part in parts],
+        personal_training.build_own_models(*self._how, how), models, jobs,
+        [size * len(members) for members in members_of_part],
     )
-    for part, members, (own, losses) in zip(parts, members_of_job, results):
-      yield part.cluster, members, own, losses
-
-  def _train_each(
-      self, vectors: np.ndarray, clients: np.ndarray, round_: participation.Round
-  ) -> tuple[np.ndarray, np.ndarray]:
-    is_one_model = vectors.strides[0] == 0
-    clusters = clients[None] if is_one_model else clients[:, None]
-    heads = heads_lib.plan_heads(clusters, self.num_examples)
-    everyone = dataclasses.replace(round_, clients=clients)
-    row = self._row_of(clients)
-    own, values = np.empty(vectors.shape, np.float32), np.empty(len(clients))
-    for _, members, trained, of_members in self._own_models(heads, vectors, everyone):
-      own[row[members]], values[row[members]] = trained, of_members
-    return own, values
-
-  def _train_alone(
-      self, vectors: np.ndarray, trained: np.ndarray, rounds: Sequence[participation.Round]
-  ) -> tuple[np.ndarray, np.ndarray]:
-    num_epochs = np.zeros((len(vectors), len(rounds)), np.int32)
-    for r, round_ in enumerate(rounds):
-      num_epochs[round_.clients, r] = round_.num_epochs
-
-    def job(members: np.ndarray) -> dict[str, Any]:
-      seeds = [self.files.seeds(self.seed, round_.number, members) for round_ in rounds]
-      return {
-          "model": members.astype(np.int32),
-          "paths": self.files.train_paths(members),
-          "test_paths": np.array([self.files.test[m].path for m in members], np.bytes_),
-          "seeds": np.stack(seeds, axis=1),
-          "num_epochs": num_epochs[members],
-      }
-
-    num_classes = self.model.num_classes
-    size = self.model.num_parameters + len(rounds) * (1 + num_classes**2)
-    parts = heads_lib.cut(heads_lib.plan_heads((self.clients,), self.num_examples), size)
-    results = model_jobs.results(
-        alone_training.build_rounds(self.model, self._local_training), vectors,
-        [job(part.members) for part in parts], [size * len(part.members) for part in parts],
-    )
-    losses = np.empty((len(rounds), len(vectors)))
-    confusions = np.empty((*losses.shape, num_classes, num_classes), np.int64)
-    for part, (of_part, of_members, matrices) in zip(parts, results):
-      # These models are in no other message.
-      trained[part.members] = of_part
-      confusions[:, part.members] = np.swapaxes(matrices, 0, 1)
-      losses[:, part.members] = of_members.T
-    return losses, confusions
+    for part, members, found in zip(parts, members_of_part, results):
+      yield part.cluster, members, *found
 
   def _train_own(
       self,
@@ -249,24 +213,16 @@ class Engine(engine.Engine):
       common: np.ndarray,
       how: personalization.Personalization,
   ) -> np.ndarray:
-    row, size = self._row_of(clients), self.model.num_parameters + 2
-    heads = heads_lib.cut(heads_lib.plan_heads((clients,), self.num_examples), size)
-    members_of_head = self._taking_part(heads, round_)
-    jobs = [
-        {
-            "model": np.append(row[members], len(clients)).astype(np.int32),
-            "shares": shares[row[members]],
-            **self._of_members(members, round_, how.head_epochs or 0),
-        }
-        for members in members_of_head
-    ]
-    results = model_jobs.results(
-        personal_training.build_own_models(self.model, self._local_training, how),
-        personal_training.WithCommon(vectors, common), jobs,
-        [size * len(members) for members in members_of_head],
-    )
+    row = self._row_of(clients)
+
+    def start_of(unused_head: heads_lib.Head, members: np.ndarray) -> dict[str, np.ndarray]:
+      return {"model": np.append(row[members], len(clients)), "shares": shares[row[members]]}
+
     losses = np.zeros(len(clients))
-    for members, (own, of_members, of_losses) in zip(members_of_head, results):
+    for _, members, own, of_members, of_losses in self._own_models(
+        heads_lib.plan_heads((clients,), self.num_examples),
+        personal_training.WithCommon(vectors, common), start_of, round_, how,
+    ):
       # These models are in no other message.
       vectors[row[members]], shares[row[members]] = own, of_members
       losses[row[members]] = of_losses
@@ -290,20 +246,20 @@ class Engine(engine.Engine):
     if not jobs:
       return found
     for batch in model_jobs.batches([vectors.shape[1]] * len(vectors)):
-      results = model_jobs.in_order(client_losses.build_losses(self.model), vectors[batch], jobs)
+      results = model_jobs.in_order(evaluation.build_losses(self.model), vectors[batch], jobs)
       for head, (of_head,) in zip(heads, results):
         found[batch, row[head.members]] = of_head
     return found
 
-  def _moments(self, vector: np.ndarray, clients: np.ndarray, by_label: bool) -> np.ndarray:
-    num_classes = self.model.num_classes
+  def _outputs(self, vector: np.ndarray, clients: np.ndarray) -> Iterable[np.ndarray]:
     return model_jobs.on_files(
-        client_moments.build_moments(self.model, by_label), vector, self.files.train_paths(clients),
-        (1 + by_label * num_classes, 2, num_classes),
+        evaluation.build_logits(self.model), vector, self.files.train_paths(clients),
+        self.model.num_classes * self.num_examples[clients],
     )
 
   def _sketches(self, clients: np.ndarray, size: int) -> np.ndarray:
-    return model_jobs.on_files(
+    found = model_jobs.on_files(
         client_sketches.build_sketches(self.model, size), np.int32(0),
-        self.files.train_paths(clients), (size,),
+        self.files.train_paths(clients), np.full(len(clients), size),
     )
+    return np.array(list(found), np.float32).reshape(-1, size)

@@ -1,14 +1,15 @@
 """Evaluates many models on many files of examples.
 
 Accuracy, recall and precision all follow from the confusion matrix (`metrics.py`), and that of
-several files is the sum of theirs.  So one kind of TFF call serves every evaluation here: models on
-the global test set, a cluster's model on its clients' test data, a client's own model on its own.
+several files is the sum of theirs.  So one kind of TFF call serves models on the global test set, a
+cluster's model on its clients' test data, and a client's own model on its own.  For losses on
+training data, all models are broadcast, and each file is read once.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import Any, Callable, Sequence, TYPE_CHECKING
+from typing import Any, Sequence, TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -65,39 +66,102 @@ def confusions_of_logits(
   return tf.where(num_bad[:, None, None] > 0, divergence.NOT_FINITE, counts)
 
 
-def build_confusions_of_files(model: model_lib.Model) -> Callable:
-  """Returns the evaluation of a model as a `tf.function`.
+@functools.cache
+def build_confusions(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_models` that evaluates models.
 
-  It takes the parameters as a vector and the files' paths.  It returns the confusion matrix of each
-  of them, int32 of shape (num_files, C, C); see `divergence.are_finite`.
+  A job's result is the confusion matrix of each of its files, int32 of shape (num_files, C, C); see
+  `divergence.are_finite`.
   """
 
   @tf.function
-  def confusions_of_files(vector: tf.Tensor, paths: tf.Tensor) -> tf.Tensor:
-    parameters = client_update.unflatten(model, vector)
+  def confusions_of_files(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
+    parameters, paths = client_update.unflatten(model, vector), job["paths"]
     contents = tf.map_fn(tf.io.read_file, paths)
     rows_per_file = tf.strings.length(contents) // client_update.bytes_per_example(model)
     file_index = tf.repeat(tf.range(tf.shape(paths)[0]), rows_per_file)
     # Clients' test sets are small: read together, they fill whole batches.
     features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
     outputs = logits(model, parameters, features)
-    return confusions_of_logits(
+    matrices = confusions_of_logits(
         labels, outputs, file_index, tf.shape(paths)[0], model.num_classes
     )
+    return (matrices,)
 
-  return confusions_of_files
+  return model_jobs.on_models(
+      confusions_of_files, model.num_parameters, ("paths", tff.TensorType(np.str_, [None]))
+  )
 
 
 @functools.cache
-def build_confusions(model: model_lib.Model) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` that evaluates models.
+def build_logits(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_clients`, in which all jobs share the model.
 
-  A job's result is the confusion matrix of each of its files.
+  A job's result are its outputs of the examples of a file.
   """
-  confusions_of_files = build_confusions_of_files(model)
-  return model_jobs.on_models(
-      lambda vector, job: (confusions_of_files(vector, job["paths"]),),
-      model.num_parameters, ("paths", tff.TensorType(np.str_, [None])),
+
+  @tf.function
+  def of_file(vector: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
+    features, _ = client_update.decode_examples(model, tf.io.read_file(job["path"]))
+    return (logits(model, client_update.unflatten(model, vector), features),)
+
+  vector_type = tff.TensorType(np.float32, [model.num_parameters])
+  return model_jobs.on_clients(of_file, vector_type, ("path", np.str_))
+
+
+def _batch_bounds(num_examples: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+  """Returns where batches start and end in the examples of all files, one after the other.
+
+  No batch holds examples of two clients, so a client's loss depends on nothing but its own data.
+
+  Args:
+    num_examples: The number of examples per file, int32 of shape (num_files,).
+  """
+  starts = tf.cumsum(num_examples, exclusive=True)
+  num_batches = (num_examples + BATCH_EXAMPLES - 1) // BATCH_EXAMPLES
+  first_batch = tf.repeat(tf.cumsum(num_batches, exclusive=True), num_batches)
+  place = tf.range(tf.reduce_sum(num_batches)) - first_batch
+  batch_starts = tf.repeat(starts, num_batches) + place * BATCH_EXAMPLES
+  ends = tf.repeat(starts + num_examples, num_batches)
+  return batch_starts, tf.minimum(batch_starts + BATCH_EXAMPLES, ends)
+
+
+@functools.cache
+def build_losses(model: model_lib.Model) -> tff.Computation:
+  """Returns the computation of `model_jobs.on_clients`, in which all jobs share the models.
+
+  A job's result are the models' mean losses on its files, of shape (num_models, num_paths).
+  """
+
+  @tf.function
+  def mean_losses(vectors: tf.Tensor, job: Any) -> tuple[tf.Tensor]:
+    paths = job["paths"]
+    num_models, num_files = tf.shape(vectors)[0], tf.shape(paths)[0]
+    contents = tf.map_fn(tf.io.read_file, paths)
+    num_examples = tf.strings.length(contents) // client_update.bytes_per_example(model)
+    features, labels = client_update.decode_examples(model, tf.strings.reduce_join(contents))
+    starts, ends = _batch_bounds(num_examples)
+    file_index = tf.repeat(tf.range(num_files), num_examples)
+    means = tf.TensorArray(tf.float32, num_models)
+    for m in tf.range(num_models):
+      parameters = client_update.unflatten(model, vectors[m])
+      losses = tf.TensorArray(
+          tf.float32, tf.shape(starts)[0], infer_shape=False, element_shape=[None]
+      )
+      for i in tf.range(tf.shape(starts)[0]):
+        batch = client_update.model_inputs(features[starts[i] : ends[i]])
+        losses = losses.write(
+            i,
+            tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels=labels[starts[i] : ends[i]], logits=model.logits(parameters, batch, None)
+            ),
+        )
+      means = means.write(m, tf.math.segment_mean(losses.concat(), file_index))
+    return (means.stack(),)
+
+  models_type = model_jobs.models_type(model.num_parameters)
+  return model_jobs.on_clients(
+      mean_losses, models_type, ("paths", tff.TensorType(np.str_, [None]))
   )
 
 

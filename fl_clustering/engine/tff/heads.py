@@ -87,14 +87,14 @@ def cut(heads: Sequence[Head], size: int) -> list[Head]:
 
 @functools.cache
 def build_sums(
-    model: model_lib.Model, local_training: client_update_lib.LocalTraining
+    model: model_lib.Model, batch_size: int, learning_rate: float
 ) -> tff.Computation:
   """Returns the computation of `model_jobs.on_models` of heads that sum their members up.
 
   A job's result is the weighted sum of the members' parameters, their number of examples and every
   member's loss.
   """
-  client_update = client_update_lib.build_client_update(model, local_training)
+  client_update = client_update_lib.build_client_update(model, batch_size, learning_rate)
 
   @tf.function
   def sum_up(vector: tf.Tensor, job: Any) -> tuple:
@@ -113,30 +113,3 @@ def build_sums(
     return client_update_lib.flatten(weighted_sum), total, losses.stack()
 
   return model_jobs.on_models(sum_up, model.num_parameters, *MEMBER_FIELDS)
-
-
-@functools.cache
-def build_own_models(
-    model: model_lib.Model, local_training: client_update_lib.LocalTraining
-) -> tff.Computation:
-  """Returns the computation of `model_jobs.on_models` of heads that sum nothing up.
-
-  A job's result is the members' trained parameters, of shape (num_members, P), and their losses.
-  """
-  client_update = client_update_lib.build_client_update(model, local_training)
-
-  @tf.function
-  def train_all(vector: tf.Tensor, job: Any) -> tuple:
-    parameters = client_update_lib.unflatten(model, vector)
-    num_members = tf.shape(job["paths"])[0]
-    vectors = tf.TensorArray(tf.float32, num_members, element_shape=[model.num_parameters])
-    losses = tf.TensorArray(tf.float32, num_members)
-    for i in tf.range(num_members):
-      trained, loss, _ = client_update(
-          parameters, job["paths"][i], job["seeds"][i], job["num_epochs"]
-      )
-      vectors = vectors.write(i, client_update_lib.flatten(trained))
-      losses = losses.write(i, loss)
-    return vectors.stack(), losses.stack()
-
-  return model_jobs.on_models(train_all, model.num_parameters, *MEMBER_FIELDS)

@@ -5,7 +5,6 @@ A job names its model by index: however many jobs use a model, a message holds i
 """
 
 import collections
-import math
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -126,19 +125,17 @@ def in_order(
 
 
 def on_files(
-    do_all: tff.Computation, common: Any, paths: np.ndarray, shape: tuple[int, ...]
-) -> np.ndarray:
-  """Returns the results of jobs that read a file each, whose only field is its `path`.
+    do_all: tff.Computation, common: Any, paths: np.ndarray, sizes: np.ndarray
+) -> Iterator[np.ndarray]:
+  """Yields the results of jobs that read a file each, whose only field is its `path`.
 
   Args:
-    shape: Of a job's only result, float32.
+    sizes: Of each job's only result, in numbers of float32.
   """
-  found = np.empty((len(paths), *shape), np.float32)
   jobs = [{"path": path} for path in paths]
-  for batch in batches([math.prod(shape)] * len(jobs)):
-    for place, (result,) in enumerate(in_order(do_all, common, jobs[batch]), batch.start):
-      found[place] = result
-  return found
+  for batch in batches(sizes.tolist()):
+    for (result,) in in_order(do_all, common, jobs[batch]):
+      yield result
 
 
 def results(

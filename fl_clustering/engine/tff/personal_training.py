@@ -1,4 +1,4 @@
-"""Clients that train a model of their own beside one that all have in common.
+"""Clients that train a model of their own, alone or beside one that all have in common.
 
 `personalization.py` says what a step is.  The clients are sent both models, and only their own
 comes back.
@@ -61,7 +61,7 @@ def _build_step(
 
 @functools.cache
 def build_own_models(
-    model: model_lib.Model, local_training: client_update_lib.LocalTraining,
+    model: model_lib.Model, batch_size: int, learning_rate: float,
     how: personalization.Personalization,
 ) -> tff.Computation:
   """Returns the computation of `model_jobs.on_clients`, in which a job is some clients.
@@ -70,7 +70,7 @@ def build_own_models(
   result are the own models, of shape (num_members, P), the shares and the losses.
   """
   passes = client_update_lib.build_passes(
-      model, local_training.batch_size, _build_step(model, local_training.learning_rate, how)
+      model, batch_size, _build_step(model, learning_rate, how)
   )
 
   @tf.function

@@ -49,11 +49,32 @@ class RoundMessageTest(parameterized.TestCase):
     if update == "ordinary" and clip_norm < 1:  # A long update nearly reaches it.
       self.assertGreater(_norm(steps), bound * (1 - 1e-4))
 
-  @parameterized.parameters(0.0, 1e-12, 0.7, 3.0, 500.0, 1e300)
+  @parameterized.parameters((0.999, 0.999, 0.05), (1.0, 1.0, 0.05), (1.001, 1.0, -0.05))
+  def test_is_the_clipped_update_a_count_and_whether_it_was_short(self, length, clipped, bit):
+    update = tf.constant(length * np.eye(15)[3] * 1e-3)
+    message = client_messages.round_message(update, tf.constant(1), 2, 1e-3).numpy()
+    np.testing.assert_allclose(message, [*np.zeros(16), *clipped * np.eye(15)[3], 0.2, bit])
+
+  @parameterized.parameters(0.0, 1e-12, 0.125, 0.7, 3.0, 500.0, 1e300)
   def test_the_histogram_has_a_place_for_every_norm(self, norm):
     message = client_messages.norm_message(tf.constant([norm, 0.0], tf.float64)).numpy()
     place = np.digitize(norm, bounded_sums.NORM_BINS)
     self.assertEqual(message.tolist(), np.eye(35)[place].tolist())
+
+
+class UpdateTest(parameterized.TestCase):
+
+  @parameterized.parameters((True, [1 / 2, 1 / 2, 0]), (False, [1 / 3, 1 / 3, 1 / 3]))
+  def test_is_a_step_along_the_mean_gradient(self, own_labels, predicted):
+    features, labels = _RNG.normal(size=(5, 4)), np.array([0, 1, 1, 0, 1])
+    errors = (predicted - np.eye(3)[labels]) / 5  # The model of zeros knows nothing.
+    expected = -0.5 * np.concatenate([(features.T @ errors).ravel(), errors.sum(axis=0)])
+    for scale in (1.0, np.inf):
+      examples = tf.constant(scale * features, tf.float32), tf.constant(labels)
+      found = client_messages.update_of(
+          _MODEL, tf.zeros([15]), examples, local_steps=1, learning_rate=0.5, own_labels=own_labels
+      )
+      np.testing.assert_allclose(found, expected if scale == 1 else np.zeros(15), atol=1e-6)
 
 
 class ReportMessageTest(absltest.TestCase):
@@ -112,8 +133,9 @@ class SlotTest(absltest.TestCase):
 
   def test_is_that_of_the_sketch_and_then_that_of_least_loss(self):
     path = os.path.join(self.create_tempdir().full_path, "sketch")
-    centers = np.eye(2, sketch.SIZE)
-    (0.3 * centers[0] + 0.7 * centers[1]).tofile(path)
+    # By squares the second one is nearest; by differences with their signs, it isn't.
+    centers = np.array([[2.0], [1.0]]) * np.eye(2, sketch.SIZE)
+    (0.1 * centers[0] + 0.8 * centers[1]).tofile(path)
     examples = tf.constant(_RNG.normal(size=(9, 4)), tf.float32), tf.constant([0, 1, 2] * 3)
     update = client_messages.update_of(
         _MODEL, tf.zeros([15]), examples, local_steps=20, learning_rate=0.5, own_labels=True
@@ -152,6 +174,12 @@ def _messages(train, test, vectors, clip_norm):
 
 
 class AnyClientTest(absltest.TestCase):
+
+  def test_sends_zeros_without_examples(self):
+    for sizes, expected in (((1,), 1), ((1, 1), 1), ((0,), 0), ((1, 0), 0), ((0, 1), 0)):
+      examples = [(None, tf.zeros([size], tf.int32)) for size in sizes]
+      message = client_messages.or_zeros(lambda: tf.ones([2], tf.float64), 2, *examples)
+      self.assertEqual(message.numpy().any(), expected, sizes)
 
   def test_sends_nothing_that_is_longer_than_the_sensitivity(self):
     bounds = [question.sensitivity for question in hostile_clients.QUESTIONS]

@@ -21,13 +21,13 @@ def _train_eagerly(model, client, vector, seed, num_epochs):
   parameters = [tf.Variable(p) for p in client_update.unflatten(model, vector)]
   images = client.train.features.astype(np.float32) / 255
   labels = client.train.labels.astype(np.int32)
-  optimizer = tf.keras.optimizers.SGD(small_engine.OPTIONS.learning_rate)
+  optimizer = tf.keras.optimizers.SGD(small_engine.RATE)
   for epoch in range(num_epochs):
     epoch_seed = tf.random.experimental.stateless_fold_in(seed, epoch)
     order = tf.random.experimental.stateless_shuffle(tf.range(len(labels)), epoch_seed).numpy()
     losses = []
-    for start in range(0, len(labels), small_engine.OPTIONS.batch_size):
-      batch = order[start : start + small_engine.OPTIONS.batch_size]
+    for start in range(0, len(labels), small_engine.BATCH_SIZE):
+      batch = order[start : start + small_engine.BATCH_SIZE]
       with tf.GradientTape() as tape:
         logits = model.logits([p.value() for p in parameters], images[batch], None)
         loss = tf.keras.losses.sparse_categorical_crossentropy(
@@ -44,7 +44,9 @@ class ClientUpdateTest(parameterized.TestCase):
   @parameterized.parameters((0, 1), (1, 3), (4, 1), (4, 3))
   def test_equals_training_step_by_step(self, client, num_epochs):
     task = small_task.small_task("cnn_small")
-    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    update = client_update.build_client_update(
+        task.model, small_engine.BATCH_SIZE, small_engine.RATE
+    )
     (vector,), seed = small_engine.vectors(task, 1), tf.constant([3, 4])
     # Files of digits are the same for all models.
     trained, loss, num_examples = update(
@@ -62,8 +64,7 @@ class ClientUpdateTest(parameterized.TestCase):
     found = []
     # The largest that a configuration accepts.
     for batch_size in (num_examples, 2**30):
-      options = client_update.LocalTraining(batch_size, 0.1)
-      update = client_update.build_client_update(_TASK.model, options)
+      update = client_update.build_client_update(_TASK.model, batch_size, 0.1)
       parameters = client_update.unflatten(_TASK.model, vector)
       trained, _, _ = update(parameters, _path(4), tf.constant([3, 4]), 1)
       found.append(client_update.flatten(trained))
@@ -72,7 +73,9 @@ class ClientUpdateTest(parameterized.TestCase):
 
   def test_dropout_depends_on_the_seed_alone(self):
     task = small_task.small_task("cnn")
-    update = client_update.build_client_update(task.model, small_engine.OPTIONS)
+    update = client_update.build_client_update(
+        task.model, small_engine.BATCH_SIZE, small_engine.RATE
+    )
     (vector,) = small_engine.vectors(task, 1)
     parameters, path = client_update.unflatten(task.model, vector), _path(1)
     runs = [

@@ -5,13 +5,14 @@ import numpy as np
 
 from clustering_basics import randomness
 from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import heads
+from fl_clustering.engine.tff import personal_training
 from tests import letters
 from tests import local_runtime
 from tests import small_task
 from tests.engine.tff import small_engine
-from tests.engine.tff import small_messages
 
 _SEED = 5
 # Client "d" is in three clusters, "a" in none, and one cluster is empty.
@@ -34,7 +35,9 @@ def _training(seed=_SEED):
 
 def _trained_alone(start, client, round_):
   """Returns what a client makes of a model in a round."""
-  update = client_update.build_client_update(_TASK.model, small_engine.OPTIONS)
+  update = client_update.build_client_update(
+      _TASK.model, small_engine.BATCH_SIZE, small_engine.RATE
+  )
   seed = randomness.stateless_seed(
       _SEED, "local_training", round_.number, _TASK.client_ids[client]
   )
@@ -42,6 +45,12 @@ def _trained_alone(start, client, round_):
   path = small_engine.files(_TASK).train[client].path
   trained, _, _ = update(parameters, path, seed, round_.num_epochs)
   return client_update.flatten(trained).numpy()
+
+
+def _own_models():
+  return personal_training.build_own_models(
+      _TASK.model, small_engine.BATCH_SIZE, small_engine.RATE, personalization.Personalization()
+  )
 
 
 def _everyone(num_epochs=1):
@@ -107,116 +116,12 @@ class TrainTest(absltest.TestCase):
       )
       np.testing.assert_allclose(vectors[k], alone, atol=1e-6)
 
-  def test_only_clients_that_take_part_train(self):
-    (start,) = _starts(1)
-    clusters = letters.clusters("ab", "cd")
-    vectors, losses = _training().train(
-        np.stack([start, start]), clusters, participation.Round(1, letters.clients("be"), 1)
-    )
-    alone, _ = _training().train(
-        start[None], letters.clusters("b"), participation.Round(1, letters.clients("b"), 1)
-    )
-    np.testing.assert_array_equal(vectors[0], alone[0])
-    np.testing.assert_array_equal(vectors[1], start)
-    self.assertEqual(letters.names(part.clients for part in losses), ("b", ""))
-
-  def test_messages_of_any_size_give_the_same(self):
-    starts = _starts(5)
-    clusters = _ALL[:, None]
-    training = _training()
-    whole, _ = training.train(starts, clusters, participation.Round(1, _ALL, 1))
-    with small_messages.limit(8 * _TASK.model.num_parameters):
-      parts, _ = training.train(starts, clusters, participation.Round(1, _ALL, 1))
-    np.testing.assert_array_equal(whole, parts)
-
 
 class TrainMembersTest(absltest.TestCase):
 
-  def test_models_and_losses_are_those_of_train_to_the_bit(self):
-    clusters = (*_CLUSTERS, _ALL)
-    starts = _starts(len(clusters))
-    # The second time, all members of a cluster are summed up in one head.
-    for num_heads in (heads.FEWEST_HEADS, 1):
-      with mock.patch.object(heads, "FEWEST_HEADS", num_heads):
-        for round_ in (_everyone(2), participation.Round(4, letters.clients("aed"), 1)):
-          old, new = _training(), _training()
-          expected, expected_losses = old.train(starts, clusters, round_)
-          vectors, _, losses = new.train_members(starts, clusters, round_)
-          np.testing.assert_array_equal(vectors, expected)
-          self.assertEqual(letters.losses(losses), letters.losses(expected_losses))
-          self.assertEqual(new.cost, old.cost)
-    np.testing.assert_array_equal(starts, _starts(len(clusters)))
-
-  def test_own_models_are_what_each_client_trained(self):
+  def test_members_of_one_head_are_summed_up_as_train_does(self):
     starts = _starts(len(_CLUSTERS))
-    _, own, losses = _training().train_members(starts, _CLUSTERS, _everyone())
-    for start, members, own_of_members, of_cluster in zip(starts, _CLUSTERS, own, losses):
-      self.assertCountEqual(of_cluster.clients, members)
-      self.assertEqual(own_of_members.dtype, np.float32)
-      for member, vector in zip(of_cluster.clients, own_of_members):
-        np.testing.assert_allclose(
-            vector, _trained_alone(start, member, _everyone()), atol=1e-6
-        )
-
-  def test_messages_of_any_size_give_the_same(self):
-    starts = _starts(len(_CLUSTERS))
-    training = _training()
-    whole = training.train_members(starts, _CLUSTERS, _everyone())
-    train_members = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
-    most_returned = 0
-
-    def train(models, jobs):
-      nonlocal most_returned
-      results = train_members(models, jobs)
-      most_returned = max(most_returned, sum(vectors.nbytes for _, vectors, _ in results))
-      return results
-
-    limit = 3 * starts[0].nbytes
-    with (
-        small_messages.limit(limit),
-        mock.patch.object(heads, "build_own_models", lambda *_: train),
-        # One head per cluster, so that the first is cut in two.
-        mock.patch.object(heads, "FEWEST_HEADS", 1),
-        mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
-    ):
-      parts = training.train_members(starts, _CLUSTERS, _everyone())
-    self.assertBetween(most_returned, 1, limit)
-    np.testing.assert_allclose(parts[0], whole[0], atol=1e-7)
-    self.assertEqual(letters.losses(parts[2]), letters.losses(whole[2]))
-    for own, of_cluster, expected, of_whole in zip(*parts[1:], *whole[1:]):
-      order, other = np.argsort(of_cluster.clients), np.argsort(of_whole.clients)
-      np.testing.assert_array_equal(own[order], expected[other])
-
-  def test_the_order_of_tffs_results_does_not_matter(self):
-    starts = _starts(len(_CLUSTERS))
-    training = _training()
-    expected = training.train_members(starts, _CLUSTERS, _everyone())
-    train_members = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
-    with mock.patch.object(
-        heads, "build_own_models",
-        lambda *_: lambda *args: list(train_members(*args))[::-1],
-    ):
-      vectors, own, losses = training.train_members(starts, _CLUSTERS, _everyone())
-    np.testing.assert_array_equal(vectors, expected[0])
-    np.testing.assert_array_equal(own[2], expected[1][2])
-    self.assertEqual(letters.losses(losses), letters.losses(expected[2]))
-
-
-class TrainEachTest(absltest.TestCase):
-
-  def test_one_model_for_all_is_sent_once(self):
-    vectors = _starts(1)
-    view = np.broadcast_to(vectors[0], (3, len(vectors[0])))
-    round_ = participation.Round(2, letters.clients("abd"), 1)
-    expected, _ = _training().train_each(np.array(view), letters.clients("dab"), round_)
-    do_all = heads.build_own_models(_TASK.model, small_engine.OPTIONS)
-    sent = []
-
-    def train(models, jobs):
-      sent.append(models)
-      return do_all(models, jobs)
-
-    with mock.patch.object(heads, "build_own_models", return_value=train):
-      trained, _ = _training().train_each(view, letters.clients("dab"), round_)
-    np.testing.assert_array_equal(trained, expected)
-    self.assertEqual([models.shape for models in sent], [vectors.shape])
+    with mock.patch.object(heads, "FEWEST_HEADS", 1):
+      expected, _ = _training().train(starts, _CLUSTERS, _everyone(2))
+      vectors, _, _ = _training().train_members(starts, _CLUSTERS, _everyone(2))
+    np.testing.assert_array_equal(vectors, expected)

@@ -5,8 +5,46 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering import runtime
+from fl_clustering.engine import participation
+from fl_clustering.engine import personalization
+from fl_clustering.engine.tff import heads
 from fl_clustering.engine.tff import model_jobs
-from tests.engine.tff import small_messages
+from tests import letters
+from tests import local_runtime
+from tests import small_task
+from tests.engine.tff import small_engine
+
+_TASK = small_task.small_task()
+_ALL, _ROUND = np.arange(5), participation.Round(4, letters.clients("abde"), 2)
+_CLUSTERS = letters.clusters("bcde", "", "ed", "d", "a")
+_COMMON = small_engine.vectors(_TASK, 6)[5]
+_PULL = personalization.Personalization(pull=0.1)
+# What an engine makes of five models, as several arrays.
+_VERBS = {
+    "train": lambda engine, models: engine.train(models, _CLUSTERS, _ROUND)[0],
+    "train_members": lambda engine, models: _of_members(
+        *engine.train_members(models, _CLUSTERS, _ROUND)
+    ),
+    "train_each": lambda engine, models: engine.train_each(models, _ALL, _ROUND)[0],
+    "train_own": lambda engine, models: engine.train_own(models, _ALL, _ROUND, _COMMON, _PULL)[:2],
+    "losses": lambda engine, models: engine.losses(models, _ALL),
+    "confusions": lambda engine, models: engine.confusions(models, _CLUSTERS),
+    "moments": lambda engine, models: engine.moments(models[0], _ALL, by_label=True),
+}
+# The numbers that fit a message: three models, or ten outputs of a client's 60 examples.
+_FIT = {**dict.fromkeys(_VERBS, 3 * _TASK.num_parameters), "moments": 10 * 60}
+
+setUpModule = local_runtime.use
+
+
+def _limit(num_numbers):
+  """Has a message hold at most so many numbers, as with large models."""
+  num_bytes = 4 * num_numbers
+  return mock.patch.multiple(model_jobs, MESSAGE_BYTES=num_bytes, MOST_MESSAGE_BYTES=num_bytes)
+
+
+def _of_members(vectors, own, losses):
+  return [vectors, *own, *(one.clients for one in losses), *(one.values for one in losses)]
 
 
 class BatchesTest(parameterized.TestCase):
@@ -27,7 +65,7 @@ class BatchesTest(parameterized.TestCase):
       (5, [(0, 3)], [1, 1, 1], [[0]] * 3, 6), (5, [(0, 1), (1, 3)], [1, 1, 1], [[0], [1], [1]], 6),
   )
   def test_hold_as_many_items_as_fit(self, limit, expected, *args):
-    with small_messages.limit(4 * limit):
+    with _limit(limit):
       found = [(part.start, part.stop) for part in model_jobs.batches(*args)]
     self.assertEqual(found, expected)
 
@@ -51,7 +89,7 @@ class ResultsTest(absltest.TestCase):
 
   def _results(self, models, jobs, limit=100):
     self.sent = []
-    with small_messages.limit(4 * limit):
+    with _limit(limit):
       return [
           float(total) for total, in model_jobs.results(self._do_all, models, jobs, [1] * len(jobs))
       ]
@@ -83,3 +121,27 @@ class ResultsTest(absltest.TestCase):
     found = self._results(models, [{"model": 4, "term": 0}, {"model": 1, "term": 1}])
     self.assertEqual(found, [7, 8])
     self.assertEqual(self.sent[0][0].shape, (1, 2))
+
+
+class AnySizeTest(parameterized.TestCase):
+
+  @parameterized.parameters(*_VERBS)
+  def test_messages_of_any_size_in_any_order_give_the_same_bits(self, verb):
+    do_in_order, sent = model_jobs.in_order, []
+
+    def in_order(do_all, common, jobs):
+      sent.append(len(jobs))
+      # As several workers would answer.
+      return do_in_order(lambda *args: list(do_all(*args))[::-1], common, jobs)
+
+    # A head has all members of its cluster, and is cut where their results do not fit.
+    with mock.patch.object(heads, "FEWEST_HEADS", 1):
+      whole = _VERBS[verb](small_engine.engine(), small_engine.vectors(_TASK, 5))
+      with (
+          _limit(_FIT[verb]), mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
+          mock.patch.object(model_jobs, "in_order", in_order),
+      ):
+        parts = _VERBS[verb](small_engine.engine(), small_engine.vectors(_TASK, 5))
+    self.assertGreater(len(sent), 1)
+    for found, expected in zip(parts, whole, strict=True):
+      np.testing.assert_array_equal(found, expected)

@@ -16,8 +16,6 @@ from tests import nightly
 from tests import own_tasks
 from tests.engine.tff import small_engine
 
-_ALL_ROWS = client_update.LocalTraining(batch_size=100, learning_rate=0.5)
-
 setUpModule = local_runtime.use
 
 
@@ -29,7 +27,7 @@ def _logits(task, vector, examples):
 class OwnTasksTest(parameterized.TestCase):
 
   def _engine(self, task, seed=3):
-    return small_engine.engine(task, _ALL_ROWS, seed)
+    return small_engine.engine(task, 100, 0.5, seed)  # Of all rows.
 
   @parameterized.parameters(*own_tasks.TASKS)
   def test_files_hold_the_examples_to_the_last_bit(self, name):
@@ -65,30 +63,9 @@ class OwnTasksTest(parameterized.TestCase):
     _, labels = client_update.decode_examples(model, tf.io.read_file(files.train[0].path))
     self.assertEqual(labels.numpy().tolist(), [most, most - 1])
 
-  def test_a_round_is_a_step_of_softmax_regression(self):
-    task = own_tasks.table_task()
-    start = small_engine.vectors(task, 1)
-    engine = self._engine(task)
-    found, (losses,) = engine.train(
-        start, (engine.clients,), participation.Round(1, engine.clients, 1)
-    )
-    kernel, bias = np.split(start[0].astype(np.float64), [6 * 3])
-    steps, expected_losses = [], []
-    for client in task.clients:
-      x, y = client.train.features.astype(np.float64), np.eye(3)[client.train.labels]
-      logits = x @ kernel.reshape(6, 3) + bias
-      shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-      error = (shares - y) / len(y)
-      steps.append(np.concatenate([(x.T @ error).ravel(), error.sum(axis=0)]))
-      expected_losses.append(-np.log((shares * y).sum(axis=1)).mean())
-    sizes = [len(client.train) for client in task.clients]
-    expected = start[0] - 0.5 * np.average(steps, axis=0, weights=sizes)
-    np.testing.assert_allclose(found[0], expected, atol=1e-5)
-    for client, loss in zip(*losses):
-      self.assertAlmostEqual(loss, expected_losses[client], places=5)
-
   @parameterized.parameters(*own_tasks.TASKS)
   def test_confusions_and_losses_are_the_models(self, name):
+    # By day, one of each kind: of layers, and of Keras.
     nightly.skip_by_day(self, name in ("table_mlp", "tokens_keras"))
     task = own_tasks.TASKS[name]()
     engine, vectors = self._engine(task), small_engine.vectors(task, 2)

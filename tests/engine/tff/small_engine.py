@@ -6,11 +6,10 @@ import tempfile
 import numpy as np
 
 from fl_clustering.engine.tff import client_files
-from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import engine as engine_lib
 from tests import small_task
 
-OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.1)
+BATCH_SIZE, RATE = 20, 0.1
 
 
 @functools.cache
@@ -24,9 +23,11 @@ def folder():
   return tempfile.mkdtemp(dir=_folder().name)
 
 
-def engine(task=None, options=OPTIONS, seed=3, schedule=None):
+def engine(task=None, batch_size=BATCH_SIZE, rate=RATE, seed=3, schedule=None):
   """Returns an engine of a task, of digits if none is given."""
-  return engine_lib.Engine(task or small_task.small_task(), folder(), options, seed, schedule)
+  return engine_lib.Engine(
+      task or small_task.small_task(), folder(), batch_size, rate, seed, schedule
+  )
 
 
 @functools.cache

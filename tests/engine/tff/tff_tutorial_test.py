@@ -23,7 +23,6 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering.engine import participation
-from fl_clustering.engine.tff import client_update
 from fl_clustering.tasks import digits
 from fl_clustering.tasks import emnist
 from fl_clustering.tasks import models
@@ -41,7 +40,7 @@ _SEED = 0
 _NUM_CLIENTS = 10
 _NUM_EPOCHS = 5
 _NUM_ROUNDS = 10
-_OPTIONS = client_update.LocalTraining(batch_size=20, learning_rate=0.02)
+_BATCH_SIZE, _RATE = 20, 0.02
 
 _TUTORIAL = (0.1235, 0.1401, 0.1591, 0.1786, 0.2010, 0.2235, 0.2479, 0.2716, 0.2959, 0.3251)
 # The order of the clients' examples is random.  Two versions of the tutorial, in different orders,
@@ -81,7 +80,7 @@ def _tutorial_data_set(client, seed):
   pixels = client.train.features.reshape(len(client.train), -1) / np.float32(255)
   examples = collections.OrderedDict(x=pixels, y=client.train.labels.astype(np.int32))
   examples = tf.data.Dataset.from_tensor_slices(examples).repeat(_NUM_EPOCHS)
-  return examples.shuffle(100, seed).batch(_OPTIONS.batch_size)
+  return examples.shuffle(100, seed).batch(_BATCH_SIZE)
 
 
 def _tutorial_accuracies(task, seed):
@@ -98,7 +97,7 @@ def _tutorial_accuracies(task, seed):
     )
 
   process = tff.learning.algorithms.build_weighted_fed_avg(
-      model_fn, tff.learning.optimizers.build_sgdm(_OPTIONS.learning_rate)
+      model_fn, tff.learning.optimizers.build_sgdm(_RATE)
   )
   state, accuracies = process.initialize(), []
   for _ in range(_NUM_ROUNDS):
@@ -115,11 +114,11 @@ def _train_plainly(vector, client, round_number):
   """Returns a client's model, with the bias at its end, and how often it was right."""
   num_right = 0
   for _, inputs, labels in numpy_sgd.batches(
-      client, round_number, _NUM_EPOCHS, _SEED, _OPTIONS.batch_size
+      client, round_number, _NUM_EPOCHS, _SEED, _BATCH_SIZE
   ):
     logits = inputs @ vector[:-10].reshape(-1, 10) + vector[-10:]
     num_right += np.sum(logits.argmax(axis=1) == labels)
-    vector = vector - _OPTIONS.learning_rate * numpy_sgd.gradient(vector, inputs, labels)
+    vector = vector - _RATE * numpy_sgd.gradient(vector, inputs, labels)
   return vector, num_right
 
 
@@ -127,7 +126,7 @@ class TutorialTest(absltest.TestCase):
 
   def _accuracies(self, task):
     """Returns the accuracy in training of every round; the engine's models must be NumPy's."""
-    engine = small_engine.engine(task, _OPTIONS, _SEED)
+    engine = small_engine.engine(task, _BATCH_SIZE, _RATE, _SEED)
     vectors = engine.initial_vectors(1, np.random.default_rng(_SEED))
     vector = np.zeros(task.num_parameters)
     sizes = [len(client.train) for client in task.clients]
@@ -141,7 +140,7 @@ class TutorialTest(absltest.TestCase):
       accuracies.append(sum(num_right) / (_NUM_EPOCHS * sum(sizes)))
     return accuracies
 
-  @nightly.only
+  @nightly.only  # By day, `own_tasks_test` compares a round with NumPy's.
   def test_equals_plain_numpy_and_the_tutorials_program(self):
     task = _digits_task()
     ours = self._accuracies(task)

@@ -6,14 +6,6 @@ from experiment_shell import figure_style
 from experiments.cluster_tables import cluster_profiles
 
 
-def _draw(rows):
-  """Returns a figure of the table's rows."""
-  frame = pd.DataFrame(rows, columns=cluster_profiles.HEADER)
-  figure = figure_style.new_figure(cluster_profiles.FIGURE.height(frame))
-  cluster_profiles.FIGURE.draw(frame, figure.add_subplot())
-  return figure
-
-
 class ClusterProfilesTest(absltest.TestCase):
 
   def setUp(self):
@@ -67,27 +59,10 @@ class ClusterProfilesTest(absltest.TestCase):
         found.means.T, found.deviations.T, found.counts
     )[:200].any())
 
-  def _figure(self, num_clusters, count, name="a"):
-    values = [(k, count, name, -1e-7 * k, 1.0, 0.5) for k in range(num_clusters)]
-    return _draw(values)
-
   def test_means_have_three_digits_or_all_before_the_point(self):
     means = (1104.6, 0.12345, -99_999.5, 2e-7)
-    figure = _draw([(k, 1, "a", mean, 1.0, 0.5) for k, mean in enumerate(means)])
-    texts = [text.get_text() for text in figure.axes[0].texts]
+    rows = [(k, 1, "a", mean, 1.0, 0.5) for k, mean in enumerate(means)]
+    axes = figure_style.new_figure(3).add_subplot()
+    cluster_profiles.FIGURE.draw(pd.DataFrame(rows, columns=cluster_profiles.HEADER), axes)
+    texts = [text.get_text() for text in axes.texts]
     self.assertEqual(texts, ["1,105", "0.123", "-100,000", "2e-07"])
-
-  def test_says_how_many_clusters_there_are_of_which_it_shows_some(self):
-    for num_clusters in (12, 13):
-      label = self._figure(num_clusters, 10).axes[0].get_xlabel()
-      self.assertEqual("12 of 13" in label, num_clusters == 13)
-
-  def test_texts_do_not_overlap(self):
-    for num_clusters, count in ((2, 10), (3, 123_456), (6, 1), (12, 123_456)):
-      figure = self._figure(num_clusters, count, "a feature with a name that is too long for it")
-      figure.draw_without_rendering()
-      axes = figure.axes[0]
-      for texts in (axes.texts, axes.get_xticklabels()):
-        boxes = [text.get_window_extent() for text in texts]
-        for left, right in zip(boxes, boxes[1:]):
-          self.assertLess(left.x1, right.x0, (num_clusters, count))

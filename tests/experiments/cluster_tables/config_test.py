@@ -81,7 +81,7 @@ class ConfigTest(parameterized.TestCase):
       ("standardize", {**_PRIVATE, "standardize": True}),
       ("epsilon", {**_PRIVATE, "epsilon": -1.0}), ("epsilon", {**_PRIVATE, "epsilon": 0.0}),
       ("delta", {**_PRIVATE, "delta": 1.0}), ("max_points", {**_PRIVATE, "max_points": 0}),
-      (r"fields\[z\]", {**_PRIVATE, "schema": schema_lib.strict(("z",))}),
+      (r"fields\[z\]\.constraints", {**_PRIVATE, "schema": schema_lib.strict(("z",))}),
       # Rows that say which clients there are.
       ("client", {**_PRIVATE, "schema": dataclasses.replace(_SCHEMA, key=None, client="who")}),
   )

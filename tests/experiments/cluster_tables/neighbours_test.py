@@ -123,9 +123,7 @@ class NeighboursTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = os.path.realpath(temporary.name)
+    cls.base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.outcome = staticmethod(functools.cache(cls._outcome))
 
   @classmethod
@@ -153,6 +151,7 @@ class NeighboursTest(parameterized.TestCase):
 
   @parameterized.parameters(*_NEIGHBOURS)
   def test_nothing_but_centers_shows_a_row(self, kind, place, row):
+    # By day, a few of each kind of files.
     nightly.skip_by_day(self, (kind, place, row) not in _BY_DAY)
     without = self.outcome(kind, "alone" if place == "alone" else None)
     (code, _, errors), files = without

@@ -19,6 +19,7 @@ from fl_clustering import fits
 from fl_clustering import load_model
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tables import views
+from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -65,9 +66,7 @@ class RowsTest(_ProgramTest):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    base = os.path.realpath(temporary.name)
+    base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.hospitals = os.path.join(base, "data")
     rng = np.random.default_rng(0)
     cls.groups, cls.points = {}, {}
@@ -247,7 +246,8 @@ class RowsTest(_ProgramTest):
       values, noise_sd = (
           _numbers(rows, f"{prefix}{name}")[:, 0] for prefix in ("", "noise_sd of ")
       )
-      # As far from a group's mean as noise and cut residuals allow.
+      # As far from a group's mean as cut residuals allow: the noise is secure, of a deviation of
+      # .0004, and adds .08 less than once in 10^14 runs.
       for group in _GROUPS[:, ("age", "income").index(name)]:
         self.assertLess(abs(values - group).min(), 0.1 * unit)
       self.assertBetween(noise_sd.min() / unit, 1e-4, 0.02)
@@ -326,6 +326,8 @@ class RowsTest(_ProgramTest):
   @parameterized.parameters((fits, "fit", 3),
                             (load_model.SavedKMeans, "of_fit", 1), (tidy_report, "write_page", 1))
   def test_a_run_that_was_cut_off_ends_the_same(self, owner, name, num_fits):
+    # By day, in the middle of a cell; `tidy_experiment_test` stops a run between and after them.
+    nightly.skip_by_day(self, owner is not fits)
     flags = (*self.flags, f"--output_dir={self.out}")
     really, calls = getattr(owner, name), []
 
@@ -480,9 +482,9 @@ class BadInputTest(_ProgramTest):
 
   @parameterized.parameters(
       (("--num_clusters=3",), "`data_dir`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
-      ((_OWN, "--num_clusters=5"), "`num_clusters`"), ((_OWN, "--view_weights=mvkm"), "`view_w"),
+      ((_OWN, "--num_clusters=5"), "`num_clusters`"),
       ((*_PRIVATE, "--view_norms=1,x"), "`view_norms`"),
-      ((*_PRIVATE, "--radius=-1"), "`radius`"), (_PRIVATE[:-1], "`schema`"),
+      (_PRIVATE[:-1], "`schema`"),
       ((*_PRIVATE, "--max_points=2", "--public_num_points=9"), "`public_num_points`"),
       ((*_PRIVATE[:-1], "--schema={0}/unbounded.json"), "`radius`"),
       ((*_PRIVATE[:-1], "--schema={0}/far.json", "--radius=1.75"), "`radius`"),

@@ -29,10 +29,10 @@ class LoadTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
-    self.enter_context(mock.patch.object(data, "load_uci", self._load_uci))
+    self.enter_context(mock.patch.object(data, "load_letter", self._load_letter))
 
-  def _load_uci(self, name, folder):
-    """Stands for UCI's files: a few points."""
+  def _load_letter(self, folder):
+    """Stands for UCI's file: a few points."""
     return np.random.default_rng(0).random((300, 3)), f"letters of {folder}"
 
   def _load(self, **changes):

@@ -55,7 +55,7 @@ class DatasetsTest(parameterized.TestCase):
     self.assertEqual(found, again)
     self.assertNotEqual(found, other)
 
-  @nightly.only
+  @nightly.only  # By day, the data beside it follow the seed.
   def test_the_network_of_the_embeddings_learns_and_only_the_seed_changes_it(self):
     first, again, other = (self._load("digits_embeddings", seed) for seed in (0, 0, 1))
 
@@ -95,10 +95,10 @@ class DatasetsTest(parameterized.TestCase):
     described = dataset.describe()
     self.assertEqual(dataset.points.shape, (100_000, 100))
     self.assertEqual((described["num_clients"], described["unit_points"]), (2000, 50))
-    self.assertEqual(sum(dataset.client_sizes), 100_000)
+    self.assertEqual([*map(len, dataset.clients().values())], [50] * 2000)
     # 100 coordinates of variance one half, in units of the radius 11; the best centers
     # follow 10 x 100 of the 10 million numbers.
-    self.assertAlmostEqual(dataset.optimum.loss, 50 / 121, delta=0.002)
+    self.assertAlmostEqual(dataset.optimum["loss"], 50 / 121, delta=0.002)
     self.assertLess((np.linalg.norm(dataset.points, axis=1) > 1).mean(), 0.002)
 
 
@@ -106,7 +106,7 @@ _NAME = "letter-recognition.data"
 _LETTER_LINES = "T,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,8\nI,5,12,3,7,2,10,5,5,4,13,3,9,2,8,4,10\n"
 
 
-class UciTest(parameterized.TestCase):
+class LetterTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -123,7 +123,7 @@ class UciTest(parameterized.TestCase):
   @parameterized.parameters(_NAME, f"{_NAME}.gz")
   def test_reads_the_numbers_and_not_the_letter(self, name):
     self._write(name, _LETTER_LINES)
-    points, source = data.load_uci("letter", self.folder)
+    points, source = data.load_letter(self.folder)
     self.assertEqual(points.shape, (2, 16))
     self.assertEqual(points[0].tolist(), [2, 8, 3, 5, 1, 8, 13, 0, 6, 6, 10, 8, 0, 8, 0, 8])
     self.assertIn(name, source)
@@ -139,19 +139,18 @@ class UciTest(parameterized.TestCase):
       with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     with self.assertRaisesRegex(ValueError, f"`data_dir` .*{name}"):
-      data.load_uci("letter", self.folder)
+      data.load_letter(self.folder)
 
   def test_refuses_what_is_not_to_be_had(self):
     with self.assertRaisesRegex(data.Unavailable, "`datasets` .*letter.*no network"):
-      data.load_uci("letter", self.folder)
+      data.load_letter(self.folder)
 
-  @parameterized.parameters(("letter", (20_000, 16)), ("gas_emissions", (36_733, 11)))
-  def test_takes_of_openml_only_what_has_the_shape(self, name, shape):
+  def test_takes_of_openml_only_what_has_the_shape(self):
     self.fetch.side_effect = None
-    self.fetch.return_value = types.SimpleNamespace(data=np.ones(shape))
-    points, source = data.load_uci(name, self.folder)
-    self.assertEqual(points.shape, shape)
+    self.fetch.return_value = types.SimpleNamespace(data=np.ones((20_000, 16)))
+    points, source = data.load_letter(self.folder)
+    self.assertEqual(points.shape, (20_000, 16))
     self.assertIn("OpenML", source)
     self.fetch.return_value.data = np.ones((100, 17))
     with self.assertRaisesRegex(data.Unavailable, r"\(100, 17\)"):
-      data.load_uci(name, None)
+      data.load_letter(None)

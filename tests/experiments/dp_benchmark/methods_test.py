@@ -53,7 +53,7 @@ class MethodsTest(parameterized.TestCase):
     kmeans.assert_called_once_with(n_clusters=3, n_init=10, random_state=7)
 
   def test_privacy_of_clients_costs_more(self):
-    clients = {"client_sizes": (300,) * 20}
+    clients = {"num_clients": 20}
     self.assertGreater(
         self._loss("refine_server", {**clients, "unit_points": 300}, epsilon=0.5),
         self._loss("refine_server", clients, epsilon=0.5),

@@ -1,17 +1,12 @@
 import json
 import os
-import pathlib
-import signal
-import subprocess
 import tempfile
-import time
 
 from absl.testing import parameterized
 import pandas as pd
 
 from experiment_shell import launch
 from experiments.dp_benchmark import __main__ as dp_benchmark
-from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
@@ -32,14 +27,12 @@ def _losses(folder):
 
 
 class RunTest(parameterized.TestCase):
-  """One small run; its files are read, and another one is killed and resumed."""
+  """One small run; its files are read."""
 
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = temporary.name
+    cls.base = cls.enterClassContext(tempfile.TemporaryDirectory())
     cls.folder = os.path.join(cls.base, "run")
     cls.printed = _run(cls.folder, *_SMALL)
 
@@ -59,24 +52,6 @@ class RunTest(parameterized.TestCase):
     self.assertEqual(document["config"]["epsilon_to_try"], [0.5, 1])
     self.assertEqual(document["inputs"]["datasets"]["sklearn_digits"]["num_points"], 1797)
     self.assertIn("dp-accounting", document["versions"])
-
-  @nightly.only  # By day, `tidy_experiment_test` goes on after half of a cell.
-  def test_a_killed_run_gives_the_same_files(self):
-    folder = os.path.join(self.base, "killed")
-    journal = pathlib.Path(folder, "cells.jsonl")
-    with run_folder.started(
-        "-m", "experiments.dp_benchmark", *_SMALL, f"--output_dir={folder}",
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:
-      while not (journal.exists() and "lsh" in journal.read_text()):
-        self.assertIsNone(process.poll(), "The run ended before it could be killed.")
-        time.sleep(0.01)
-      process.send_signal(signal.SIGKILL)
-    self.assertNotIn("summary.json", os.listdir(folder))
-
-    _run(folder, *_SMALL, "--resume")
-
-    self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
 
   @parameterized.parameters(
       "datasets=iris", "k_to_try=2,many", "k_to_try=2,1798", "data_dir=uci", "clusters=2",

@@ -32,8 +32,8 @@ class ActivityTest(absltest.TestCase):
     # Three windows of walking, one over the change of activity, two of an unnamed one.
     labels = np.repeat([1, 12], [256, 192])
     signal = np.random.default_rng(0).standard_normal((6, len(labels)))
-    features, activities = activity._rows(_recording(labels, signal))
-    self.assertEqual(activities, ["walking"] * 3)
+    features = activity._rows(_recording(labels, signal))
+    self.assertEqual(features["activity"].tolist(), ["walking"] * 3)
     np.testing.assert_allclose(features["acc-y mean"][1], signal[1, 64:192].mean())
     np.testing.assert_allclose(features["gyro-z sd"][2], signal[5, 128:256].std())
     np.testing.assert_allclose(

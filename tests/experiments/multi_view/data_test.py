@@ -64,7 +64,7 @@ class DatasetsTest(parameterized.TestCase):
   def test_other_points_are_described_otherwise(self):
     def described(first):
       views_ = {"x": np.array([[first], [2.0]]), "y": np.eye(2)}
-      return data.describe([data.MultiViewData("few", "two points", views_, np.array([0, 1]), 2)])
+      return data.MultiViewData("few", "two points", views_, np.array([0, 1]), 2).describe()
 
     self.assertEqual(described(1.0), described(1.0))
     self.assertNotEqual(described(1.0), described(1.5))

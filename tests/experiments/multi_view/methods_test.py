@@ -33,8 +33,7 @@ class MethodsTest(absltest.TestCase):
   def test_a_fit_has_scores_and_details(self):
     found = methods.multiview(_problem(), "mvkm")
     self.assertEqual(found.numbers["ari"], 1.0)
-    self.assertLen(found.objectives, found.numbers["rounds"] + 1)
-    self.assertEqual(found.objectives[-1], found.numbers["objective"])
+    self.assertContainsSubset({"nmi", "rounds", "objective"}, found.numbers)
     self.assertEqual(list(found.view_weights), ["clear", "wide noise"])
     self.assertAlmostEqual(sum(found.view_weights.values()), 1)
     self.assertCountEqual(found.points.max(axis=1), [20] * 3)

@@ -39,7 +39,6 @@ def _outcome(cell, ari):
     return methods.Outcome(numbers)
   return methods.Outcome(
       {**numbers, "rounds": 3 + place, "objective": 1.5},
-      (4.0, 2.0, 1.5, 1.5),
       dict(zip(VIEWS, (0.2, 0.8) if method == "mvkm" else (0.5, 0.5))),
       np.array([[0, 4 - place, place], [1, 0, 3], [3, 1, 0]]),
   )
@@ -60,10 +59,10 @@ def write(folder, ari=None, num_seeds=3, names=("sample",), **settings):
     outcome = _outcome(cell, {**ARI, **(ari or {})})
     for table, rows in comparison.tidy_rows(outcome).items():
       tables.setdefault(table, []).extend({**cell, **row} for row in rows)
-  described = data_lib.describe(datasets.values())
   keys, tidy = comparison.EXPERIMENT.keys, comparison.EXPERIMENT.tidy
   return run_folder.written(folder, {
-      "experiment": "multi_view", "config": config.to_json(), "inputs": described,
+      "experiment": "multi_view", "config": config.to_json(),
+      "inputs": {"datasets": {name: one.describe() for name, one in datasets.items()}},
   }, {
       table: pd.DataFrame(rows, columns=[*keys, *tidy[table], "metric", "value"])
       for table, rows in tables.items()

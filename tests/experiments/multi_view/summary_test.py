@@ -1,12 +1,7 @@
-import os
-
 from absl.testing import parameterized
-import numpy as np
 
-from experiment_shell import figure_style
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.multi_view import comparison
 from experiments.multi_view import summary
 from tests.experiments.multi_view import sample_run
@@ -71,22 +66,9 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
 
   def test_views_have_their_scores_alone_and_weights(self):
-    found = self._frames()
-
-    views = found["views"].set_index("view")
+    views = self._frames()["views"].set_index("view")
     self.assertEqual(views.loc["<shape>", "nmi alone"], "0.300 ± 0.005")
     self.assertEqual(views.loc["<shape>", "the paper's weights, IID"], "0.800 ± 0.000")
-    drawn = found["weights"].set_index(["weighed", "method"])
-    self.assertAlmostEqual(drawn.loc[("<shape>", "the paper's weights"), "mean"], 0.8)
-    self.assertAlmostEqual(drawn.loc[("pixels", "equal weights"), "nmi alone"], 0.6)
-
-  def test_objectives_are_those_above_the_last_of_a_fit(self):
-    rows = self._frames()["objectives"]
-
-    self.assertLen(rows, 2 * 3 * 2)  # Rules, seeds and rounds.
-    for _, fit in rows.groupby(["method", "seed"]):
-      self.assertEqual(fit["round"].tolist(), [0, 1])
-      np.testing.assert_allclose(fit["excess"], [5 / 3, 1 / 3])
 
   def test_clusters_are_in_the_order_of_the_diagonal(self):
     rows = self._frames()["confusion"]
@@ -94,26 +76,3 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual(list(own["class"].unique()), ["0", "1", "2"])
     self.assertEqual(own["cluster"].tolist()[:3], [1, 2, 0])
     self.assertEqual(own["points"].tolist(), [4, 0, 0, 0, 3, 1, 1, 0, 3])
-
-  def test_fields_of_the_confusion_are_percent_of_a_class(self):
-    rows = self._frames()["confusion"]
-    (figure,) = (one for one in comparison.EXPERIMENT.figures if one.name == "confusion")
-    with figure_style.style():
-      axes = figure_style.new_figure(3).add_subplot()
-      figure.draw(rows[rows["panel"] == "sample\nequal weights"], axes)
-    drawn = axes.images[0].get_array()
-    np.testing.assert_allclose(drawn, [[100, 0, 0], [0, 75, 25], [25, 0, 75]])
-
-  @parameterized.named_parameters(
-      ("all", {}, ["confusion.png", "objectives.png", "weights.png"]),
-      ("the_tutorials_data_alone", {"names": (), "datasets": ("simulated_dha",)}, []),
-  )
-  def test_report_is_drawn_with_all_figures_or_none(self, changes, figures):
-    run = sample_run.write(self.create_tempdir().full_path, **changes)
-
-    tidy_report.report(comparison.EXPERIMENT, run)
-
-    self.assertCountEqual(os.listdir(run.join("figures")), figures)
-    with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    self.assertNotIn("<shape>", page)

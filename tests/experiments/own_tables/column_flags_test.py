@@ -62,6 +62,13 @@ class ColumnFlagsTest(parameterized.TestCase):
     self._write(a=text)
     self.assertIn("draft_schema", self._refusal(*arguments))
 
+  @parameterized.product(
+      text=("x;y\n1;2\n", '"x";"y"\n1;2\n'), arguments=((), ("--label_column=y",))
+  )
+  def test_a_delimiter_that_only_a_schema_can_say_is_named(self, text, arguments):
+    self._write(a=text)
+    self.assertRegex(self._refusal(*arguments), r"a\.csv, line 1: .*';'")
+
   def test_the_command_is_one_of_where_the_program_runs(self):
     self._write(a="x;y\n1;2\n")
     with mock.patch.dict(os.environ, {"BUILD_WORKING_DIRECTORY": "/"}):

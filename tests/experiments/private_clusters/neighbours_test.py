@@ -111,9 +111,7 @@ class NeighboursTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = os.path.realpath(temporary.name)
+    cls.base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.without = staticmethod(functools.cache(cls._without))
 
   @classmethod
@@ -158,7 +156,9 @@ class NeighboursTest(parameterized.TestCase):
       *((*one, engine) for engine in engines.ENGINES for one in _NEIGHBOURS)
   )
   def test_nothing_but_noisy_sums_shows_a_client(self, kind, client, rows, engine):
-    nightly.skip_by_day(self, (kind, client, rows) not in _BY_DAY)
+    # By day, the other engine runs one: the tables are read before an engine is there.
+    few = _BY_DAY if engine == engines.JAX else _BY_DAY[:1]
+    nightly.skip_by_day(self, (kind, client, rows) not in few)
     expected, answers = self.without(engine, kind)
     ended, files, shapes = expected
     self.assertEqual((ended[0], ended[2]), (0, ""))

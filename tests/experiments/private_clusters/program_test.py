@@ -72,9 +72,7 @@ class _ProgramTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    temporary = tempfile.TemporaryDirectory()
-    cls.addClassCleanup(temporary.cleanup)
-    cls.base = os.path.realpath(temporary.name)
+    cls.base = os.path.realpath(cls.enterClassContext(tempfile.TemporaryDirectory()))
     cls.flags = _SIMULATION
 
   @classmethod
@@ -126,10 +124,6 @@ class SimulationTest(_ProgramTest):
     folder, _ = self._run("killed", "--resume")
     self.assertEqual(run_folder.files(folder), run_folder.files(self.folder))
     self.assertIn(runtime.WorkerLost, simulation.EXPERIMENT.failures)
-
-  @parameterized.parameters("trust=none", "rounds=5", "epsilon=400", "delta=1e-6", "seed=1")
-  def test_other_settings_are_refused_on_resume(self, setting):
-    self._check_refused(f"`{setting.split('=')[0]}`", "run", "--resume", f"--{setting}")
 
   @parameterized.parameters(
       ("num_clusters", "--num_clusters=13"), ("min_clients", "--trust=none", "--min_clients=13"),
@@ -443,13 +437,6 @@ class OwnTablesTest(_TablesTest):
     os.rename(elsewhere, journal)
     self._run("charged", "--trust=none", "--resume")
     self.assertStartsWith(run_folder.read(folder, "journal/releases.jsonl"), before)
-
-  @nightly.only  # By day, there is one of digits.
-  def test_a_simulation_where_it_is_asked_for(self):
-    folder, _ = self._run("simulation", "--simulation", "--num_clusters=1")
-    found = [row["value"] for row in run_folder.rows(folder, "results.csv")
-             if row["metric"] == "accuracy"]
-    self.assertLen(found, 2)
 
   @parameterized.parameters(
       ("schema", "--dataset=digits"), ("schema", f"--schema={__file__}"),

@@ -1,15 +1,13 @@
 """What is released follows from the noisy answers and public numbers, and from nothing else."""
 
 import dataclasses
-import os
-import re
 
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 from scipy import stats
 
-from experiment_shell import tidy_report
+from experiment_shell import tidy_experiment
 from experiments.private_clusters import release
 from experiments.private_clusters import released
 from fl_clustering.private_clusters import plan
@@ -44,60 +42,39 @@ class RowsTest(absltest.TestCase):
     self.assertAlmostEqual(found["replaced_epsilon"], 19.1, places=1)
 
 
-class PageTest(parameterized.TestCase):
+class SummaryTest(parameterized.TestCase):
 
-  def _page(self, **changes):
-    """Returns what is before the figures, and the whole page, both without their markup."""
+  def _frames(self, **changes):
     run = sample_runs.write_released(self.create_tempdir().full_path, **changes)
-    tidy_report.report(release.EXPERIMENT, run)
-    with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    page = re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page[page.index("<body>") :]))
-    return page[: page.index("Figures")], page
+    return released.summarise(tidy_experiment.tidy(release.EXPERIMENT, run), run.document)
 
-  def test_has_the_guarantee_first_and_then_what_it_means_and_its_ledger(self):
-    header, page = self._page()
+  def test_the_budget_what_it_means_and_its_ledger(self):
+    frames = self._frames()
+    (headline,) = frames["headline"].to_dict("records")
+    self.assertEqual(headline, {
+        "verdict": "lost", "epsilon": 8, "delta": 1e-5, "replaced_epsilon": 19.1
+    })
+    self.assertEqual(self._frames(lost=())["headline"]["verdict"].item(), "")
+    texts = frames["guarantee"].set_index("of")["what"]
+    self.assertContainsSubset(("1%", "25.6%"), texts["membership"].split())
+    self.assertIn("zero_out_one_client", texts["neighbours"])
+    self.assertIn("secure", texts["noise"])
+    ledger = frames["ledger"].set_index("release")
+    self.assertEqual(ledger.loc["round 2"].tolist(), [1.021, 3.53, 0.2892, "no"])
+    self.assertEqual(ledger["mu"][released.TOTAL], 0.4)
 
-    for words in ("epsilon 8 at delta 1e-05 for one client with all of its data", "epsilon 19.1"):
-      self.assertIn(words, header)
-    self.assertIn("were lost:", header)
-    self.assertNotIn("were lost:", self._page(lost=())[0])
-    for words in (
-        "zero_out_one_client", "1% false alarms", "at most 25.6% of the clients",
-        "It was secure: exact discrete Gaussian", "planning number 0.10",
-        "round 2 1.021 3.53 0.2892 no", "all together – – 0.4 –",
-        "3 rounds, of which each took part in 3",
-    ):
-      self.assertIn(words, page)
-
-  @parameterized.parameters((None, "all"), (1000, "at least 1,000"))
-  def test_shares_of_the_noise(self, min_clients, least):
-    _, page = self._page(trust="none", min_clients=min_clients)
-    self.assertIn(f"as long as {least} of the clients that a release asks", page)
-    self.assertNotIn("The server adds the noise", page)
+  @parameterized.parameters(None, 1000)
+  def test_shares_of_the_noise_hold_for_as_many_as_must_add_one(self, min_clients):
+    of_server, of_clients = (
+        frames["guarantee"].set_index("of")["what"]["trust"]
+        for frames in (self._frames(), self._frames(trust="none", min_clients=min_clients))
+    )
+    self.assertNotEqual(of_clients, of_server)
+    self.assertEqual("1,000" in of_clients, min_clients is not None)
 
   def test_clusters_are_unknown_under_too_much_noise_and_absent_if_lost(self):
     more = "2,sd of clients,4.2\nall,clients,0.2\nall,sd of clients,8.4\n"
-    _, page = self._page(clusters=sample_runs.CLUSTERS + more)
-
-    for row in (
-        "0 301.7 4.2 0.855 0.009", "1 2.1 4.2 unknown 0.210", "2 – 4.2 – –",
-        "all 0.2 8.4 unknown –",
-    ):
-      self.assertIn(f" {row} ", page)
-    self.assertNotIn("0.432", page)
-
-  def test_is_drawn_from_its_folder_alone_and_always_the_same(self):
-    run = sample_runs.write_released(self.create_tempdir().full_path)
-    tidy_report.report(release.EXPERIMENT, run)
-    names = ("report.html", "figures/rounds.png")
-    before = [open(run.join(name), "rb").read() for name in names]
-    for name in names:
-      os.remove(run.join(name))
-    tidy_report.report(release.EXPERIMENT, run)
-
-    self.assertEqual([open(run.join(name), "rb").read() for name in names], before)
-    self.assertEqual(os.listdir(os.path.dirname(run.path)), [os.path.basename(run.path)])
-    first, *lines = tidy_report.text(release.EXPERIMENT, run).splitlines()
-    self.assertIn("epsilon 8 at delta 1e-05 for one client", first)
-    self.assertRegex("\n".join(lines), r"\n1 +2\.1 +4\.2 +unknown +0\.210$")
+    found = self._frames(clusters=sample_runs.CLUSTERS + more)["clusters"].set_index("cluster")
+    self.assertEqual(found["accuracy"].fillna("").to_dict(), {
+        "0": 0.8551, "1": "unknown", "2": "", "all": "unknown"
+    })

@@ -1,7 +1,6 @@
 import contextlib
 import functools
 import json
-import os
 import tempfile
 from unittest import mock
 
@@ -147,20 +146,3 @@ class SummaryTest(parameterized.TestCase):
     self.assertEqual([text.partition(":")[0] for text in too_much], ["epsilon 8", "epsilon 1"])
     little = [text for text in warned if text not in too_much]
     self.assertEqual([text.partition(":")[0] for text in little], ["epsilon 10000"])
-
-  @parameterized.named_parameters(
-      ("whole", {}, ["rounds.png", "scores.png"]),
-      ("one_epsilon_and_cluster", {"num_clusters": 1, "epsilon": (8.0,), "num_seeds": 1},
-       ["rounds.png", "scores.png"]),
-      ("only_without_noise", {"methods": ("ifca", "fedavg")}, []),
-  )
-  def test_report_is_drawn(self, changes, figures):
-    run = sample_runs.write_simulation(self.create_tempdir().full_path, **changes)
-
-    tidy_report.report(simulation.EXPERIMENT, run)
-
-    self.assertCountEqual(os.listdir(run.join("figures")), figures)
-    with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    self.assertIn("<h1>NOT private", page)
-    self.assertNotIn("differentially private:", page)

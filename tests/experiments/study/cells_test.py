@@ -1,12 +1,19 @@
 import contextlib
+import dataclasses
+import importlib.util
 import os
+import types
 from unittest import mock
 
+from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
+import pandas as pd
 
+from experiment_shell import cell_processes
 from experiment_shell import tidy_experiment
 from experiments.study import cells
+from experiments.study import tuning
 from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import device_memory
@@ -30,12 +37,12 @@ def _pretrained():
   )
 
 
-def _method():
+def _method(steps=16):
   return result_lib.MethodResult(
       assignment=mock.Mock(clusters=(("a",), ("b",))), vectors=np.zeros((2, 1)),
       best_accuracy=np.zeros(2), clients=_CONFUSIONS, clients_blended=_CONFUSIONS,
       global_mean=_CONFUSIONS[0], global_weighted=_CONFUSIONS[1], global_blended=_CONFUSIONS,
-      new_clients=None, new_client_clusters=None, cost=cost.Cost(16, 160, 150),
+      new_clients=None, new_client_clusters=None, cost=cost.Cost(steps, 160, 150),
       ari=0.5, purity=None, validation=np.array([[[1, 3], [0, 1]]]),
   )
 
@@ -48,9 +55,9 @@ def _tell_rounds(observer, stage, steps):
     }))
 
 
-def _run(config, task, data_dir, checkpoints, observers, tolerated):
+def _run(config, task, data_dir, checkpoints, observers, tolerated, only, least_steps):
   """Stands for `run_lib.run`: IFCA diverges."""
-  del task, data_dir, tolerated
+  del task, data_dir, tolerated, only, least_steps
   assert config.seed == 1
   checkpoints.save("pretrain", "", 1, {}, [], True)
   (observer,) = observers
@@ -128,8 +135,8 @@ class CellsTest(parameterized.TestCase):
     self.assertEqual((last["kmeans", "steps"], last["kmeans", "bytes"]), (16, 160 + 150))
 
   def test_checkpoints_stay_until_a_cell_is_measured(self):
-    def stopped(*arguments):
-      _run(*arguments)
+    def stopped(*arguments, **options):
+      _run(*arguments, **options)
       raise KeyboardInterrupt
 
     with self.assertRaises(KeyboardInterrupt):
@@ -143,13 +150,40 @@ class CellsTest(parameterized.TestCase):
     path = os.path.join(self.folder, "checkpoints", "iid-seed1-fold0", "damaged")
     os.makedirs(path)
 
-    def run(*arguments):
+    def run(*arguments, **options):
       if os.path.exists(path):
         raise checkpoint.DamagedCheckpoint("it is damaged")
-      return _run(*arguments)
+      return _run(*arguments, **options)
 
     self.assertNotEmpty(self._measure(run)["results"])
     self.assertEmpty(self._checkpoints())
+
+  @absltest.skipUnless(importlib.util.find_spec("distributed"), "Dask is an extra")
+  def test_a_cluster_measures_the_same(self):
+    import distributed
+
+    self.load_task.return_value = types.SimpleNamespace(
+        fingerprint=lambda: "of digits", row_digests={}, source="digits", num_classes=2,
+        clients="ab", new_clients="", model=types.SimpleNamespace(name="mlp"), num_parameters=1,
+    )
+    self.config = sample_study.config(("iid", "rotated"), num_seeds=1, seed=1)
+    expected = [dict(row) for row in self._measure()["results"]]
+    self.enter_context(mock.patch.dict(os.environ))  # The worker is in this process.
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, protocol="tcp://",
+            dashboard_address=None,
+        ) as cluster,
+        cell_processes.connected(cluster.scheduler_address) as client,
+        mock.patch.object(run_lib, "run", _run),
+    ):
+      found = tidy_experiment.run(
+          cells.EXPERIMENT, self.config, os.path.join(self.folder, "out"), data_dir=None,
+          num_cores=1, client=client,
+      )
+    for setting in ("iid", "rotated"):
+      own = found[found["setting"] == setting][list(expected[0])]
+      self.assertEqual(own.to_dict("records"), expected)
 
   @parameterized.parameters(
       divergence.TrainingDiverged("nan"), MemoryError("of 3 GB"), runtime.WorkerLost("gone"),
@@ -160,7 +194,138 @@ class CellsTest(parameterized.TestCase):
       self._measure(mock.Mock(side_effect=error))
 
 
+class TunedCellsTest(parameterized.TestCase):
+  """Rates of .1 and .2, and seeds 1 and 2, of which the second one is for tuning."""
+
+  def setUp(self):
+    super().setUp()
+    self.folder = self.create_tempdir().full_path
+    self.config = sample_study.config(
+        ("iid",), num_seeds=1, learning_rates=(0.1, 0.2), tuning_seeds=1, seed=1, engine="jax",
+    )
+    self.runs = []
+    self.enter_context(mock.patch.object(cells, "load_task", return_value=mock.Mock()))
+    self.enter_context(mock.patch.object(cells.data_lib, "check_engine"))
+
+  def _trained(self, config, task, data_dir, checkpoints, observers, tolerated, only, least_steps):
+    """Stands for `run_lib.run`: FedAvg matched has as many steps as it must, the others 16."""
+    del task, data_dir, tolerated
+    self.runs.append((config.seed, config.learning_rate, only, least_steps))
+    checkpoints.save("pretrain", "", 1, {}, [], True)
+    names = only or {"kmeans", "ifca", "fedavg", "finetuned", "local", "fedavg_matched"}
+    _tell_rounds(observers[0], "pretrain", 3)
+    if "fedavg_matched" in names:
+      _tell_rounds(observers[0], "fedavg_matched", 4)
+    methods = {name: _method(max(16, least_steps)) for name in names - {"ifca"}}
+    return result_lib.ThreePhaseResult(
+        _pretrained(), np.arange(2), None, methods, {}, None, None,
+        {"ifca": "nan"} if "ifca" in names else {},
+    )
+
+  def _measure(self, seed, run=None):
+    whole = tidy_experiment.Run(self.config, cells.Machine(None, 1), self.folder)
+    with mock.patch.object(run_lib, "run", run or self._trained):
+      found = cells.EXPERIMENT.measure(whole, setting="iid", seed=seed, fold=0)
+    self.assertEmpty(os.listdir(os.path.join(self.folder, "checkpoints")))
+    return found
+
+  def _choose(self, **taken):
+    rows = [
+        {**dict.fromkeys(tuning.COLUMNS, 0), "setting": "iid", "method": method,
+         "candidate": candidate, "chosen": 1}
+        for method, candidate in taken.items()
+    ]
+    path = os.path.join(self.folder, "chosen.csv")
+    pd.DataFrame(rows, columns=[*tuning.COLUMNS]).to_csv(path, index=False)
+
+  def test_tuning_seeds_come_first_and_are_others(self):
+    found = [cell["seed"] for cell in cells.cells(self.config)]
+    self.assertEqual(found, [2, 1])
+    self.assertEqual(cells.EXPERIMENT.num_first(self.config), 1)
+
+  def test_with_a_tuning_seed_all_methods_run_with_every_candidate(self):
+    found = self._measure(2)
+
+    self.assertEqual(self.runs, [(2, 0.1, None, 0), (2, 0.2, None, 16)])
+    self.assertEmpty(found["results"])
+    self.assertEqual({row["candidate"] for row in found["tuning"]}, {"0.1", "0.2"})
+    rounds = {
+        row["method"]: row["value"] for row in found["tuning"] if row["metric"] == "rounds"
+    }
+    # Two rounds of each phase; the last one told two more.
+    self.assertEqual((rounds["kmeans"], rounds["fedavg_matched"]), (4, 6))
+    self.assertEqual(
+        [row["candidate"] for row in found["tuning"] if row["metric"] == "failed"], ["0.1", "0.2"]
+    )
+    self.assertEqual(
+        [row["problem"] for row in found["problems"]],
+        ["learning_rate=0.1: nan", "learning_rate=0.2: nan"],
+    )
+
+  def test_a_reported_seed_has_runs_of_those_that_took_their_candidate(self):
+    self._choose(kmeans="0.1", fedavg="0.2", local="0.2", fedavg_matched="0.1")
+
+    found = self._measure(1)
+
+    # What is matched comes last, and goes on from FedAvg.
+    self.assertEqual(self.runs, [
+        (1, 0.2, {"fedavg", "local"}, 0), (1, 0.1, {"kmeans", "fedavg_matched", "fedavg"}, 16),
+    ])
+    steps = [row for row in found["results"] if row["metric"] == "steps"]
+    # Phase 1 is that of FedAvg's candidate, and counts once.
+    self.assertCountEqual(
+        [row["method"] for row in steps],
+        ["pretrain", "kmeans", "fedavg", "local", "fedavg_matched"],
+    )
+    self.assertCountEqual(
+        {row["method"] for row in found["rounds"]}, ["pretrain", "fedavg_matched"]
+    )
+    self.assertEmpty([*found["tuning"], *found["problems"]])
+
+  @parameterized.parameters((2, 3 + 2), (1, 1))
+  def test_a_phase_1_that_diverges_fails_what_has_the_candidate(self, seed, num_failed):
+    self._choose(kmeans="0.1", fedavg="0.2")
+
+    def run(config, *arguments, **options):
+      if config.learning_rate == 0.2:
+        raise divergence.TrainingDiverged("nan")
+      return self._trained(config, *arguments, **options)
+
+    found = self._measure(seed, run)
+
+    failed = [row for row in found["problems"] if "0.2" in row["problem"]]
+    self.assertLen(failed, num_failed)
+    self.assertNotEmpty(found["results" if seed == 1 else "tuning"])
+
+  def test_where_fedavg_fails_what_goes_on_from_it_does(self):
+    self._choose(kmeans="0.1", fedavg="0.2", fedavg_matched="0.1")
+
+    def run(config, *arguments, **options):
+      result = self._trained(config, *arguments, **options)
+      return dataclasses.replace(result, failures={"fedavg": "nan"})
+
+    found = self._measure(1, run)
+
+    self.assertEqual(
+        [row["method"] for row in found["problems"]], ["fedavg", "fedavg_matched"]
+    )
+
+  def test_a_setting_without_any_candidate_has_no_run(self):
+    self._choose()
+    os.mkdir(os.path.join(self.folder, "checkpoints"))
+
+    self.assertEmpty(self._measure(1)["results"])
+
+
 class LoadTest(parameterized.TestCase):
+
+  def test_data_without_validation_rows_can_not_be_tuned_with(self):
+    study = sample_study.config(("iid",), learning_rates=(0.1, 0.2))
+    task = mock.Mock()
+    task.clients.validation = None
+    with mock.patch.object(cells.task_registry, "load_task", return_value=task):
+      with self.assertRaisesRegex(ValueError, "^`validation_share` must "):
+        cells.load_task(study, None, "iid", 0, 0)
 
   def test_processes_import_the_modules_of_methods_of_others(self):
     with (
@@ -193,6 +358,13 @@ class StudyConfigTest(parameterized.TestCase):
     self.assertEqual((run.partition, run.num_groups, run.seed), ("rotated", 4, 1))
     self.assertEqual(run.methods, study.run.methods)
 
+  def test_a_run_has_its_candidate_which_the_json_leaves_open(self):
+    study = sample_study.config(tune="num_clusters:2,3", num_seeds=2)
+
+    self.assertEqual(study.run_config("iid", 3, "3").num_clusters, 3)
+    self.assertEqual([*study.seeds_to_tune], [2, 3, 4])
+    self.assertNotIn("num_clusters", study.to_json())
+
   def test_json_has_the_studys_settings_and_those_of_all_runs(self):
     found = sample_study.config(num_folds=3, ifca_start="perturbed").to_json()
 
@@ -204,6 +376,20 @@ class StudyConfigTest(parameterized.TestCase):
       ("no_seeds", {"num_seeds": 0}, "num_seeds"),
       ("one_fold", {"num_folds": 1}, "num_folds"),
       ("decided", {"partition": "iid"}, "partition"),
+      ("one_candidate", {"learning_rates": (0.1,)}, "learning_rates"),
+      ("twice", {"learning_rates": (0.1, 0.1)}, "learning_rates"),
+      ("no_rate", {"learning_rates": (0.1, -1.0)}, "learning_rate"),
+      ("two_tuned", {"learning_rates": (0.1, 0.2), "tune": "ifca_restarts:1,3"}, "tune"),
+      ("unknown_option", {"tune": "rate:1,3"}, "tune"),
+      ("of_all", {"tune": "num_clients:8,9"}, "tune"),
+      ("no_number", {"tune": "ifca_restarts:1,few"}, "ifca_restarts"),
+      ("of_no_method", {"tune": "cfl_gap:0.1,0.2"}, "cfl_gap"),
+      ("nothing_tuned", {"tuning_seeds": 2}, "tuning_seeds"),
+      ("no_tuning_seeds", {"learning_rates": (0.1, 0.2), "tuning_seeds": 0}, "tuning_seeds"),
+      (
+          "no_validation", {"learning_rates": (0.1, 0.2), "validation_share": 0.0},
+          "validation_share",
+      ),
       ("repeats", {"control_repeats": 1}, "control_repeats"),
       ("own_clients", {"settings": ("natural",)}, "partition"),
       ("too_few_clients", {"num_clients": 3, "settings": ("rotated",)}, "num_clients"),

@@ -19,7 +19,7 @@ _STUDY = (
 _DASK = "distributed.cli.dask_"
 
 
-@nightly.only
+@nightly.only  # By day, `cells_test` measures a study on a cluster, without its training.
 @absltest.skipUnless(
     all(map(importlib.util.find_spec, ("distributed", "jax"))), "Dask and JAX are extras"
 )

@@ -6,7 +6,9 @@ import pandas as pd
 from experiments.study import cells as cells_lib
 from experiments.study import config as config_lib
 from experiments.study import summary
+from experiments.study import tuning
 from fl_clustering.three_phase import config as run_config
+from tests.experiment_shell import run_folder
 
 METHODS = ("kmeans", "ifca")
 _KEYS = ["setting", "seed", "fold", "method"]
@@ -20,13 +22,18 @@ _MORE = {
 }
 
 
-def config(settings=("iid", "rotated"), num_seeds=4, num_folds=None, methods=METHODS, **values):
+def config(
+    settings=("iid", "rotated"), num_seeds=4, num_folds=None, methods=METHODS, learning_rates=None,
+    tune=None, tuning_seeds=None, **values,
+):
   """Returns a `StudyConfig` of a small study."""
   run = run_config.ThreePhaseConfig(**{
       "dataset": "digits", "num_clients": 8, "pretrain_rounds": 2, "cluster_rounds": 2,
       "methods": methods, "control_repeats": 0, "num_clusters": 2 if methods else None, **values,
   })
-  return config_lib.StudyConfig(run, settings, num_seeds, num_folds)
+  return config_lib.StudyConfig(
+      run, settings, num_seeds, num_folds, learning_rates, tune, tuning_seeds
+  )
 
 
 def _usual(setting, seed, fold):
@@ -74,9 +81,36 @@ def tables(study, scores_of=_usual):
   return {
       "results": found, summary.ROUNDS: rounds,
       summary.PROBLEMS: pd.DataFrame([dict(zip(_KEYS, ("iid", 1, 0, "cfl"))) | problem]),
+      **(_of_tuning(study, found) if study.tuned else {}),
+  }
+
+
+def _of_tuning(study, found):
+  """Returns the tables of a tuned study whose last candidate always failed."""
+  *candidates, last = study.tuned.texts()
+  runs = found[found["metric"].isin(["accuracy", "steps", "bytes"])]
+  runs = runs[(runs["method"] != "pretrain") & (runs["seed"] < study.tuning_seeds)]
+  own = runs[runs["metric"] == "accuracy"]
+  of_runs = pd.concat([
+      *(one.assign(candidate=name) for name in candidates for one in (
+          runs, own.assign(metric="validation_accuracy"), own.assign(metric="rounds", value=4)
+      )),
+      own.assign(candidate=last, metric="failed", value=1),
+  ])
+  return {
+      tuning.TUNING: of_runs,
+      tuning.CHOSEN: tuning.choose(
+          of_runs, study.tuned, study.settings, summary.methods(study.to_json()), study.tuning_seeds
+      ),
   }
 
 
 def document(study):
   """Returns `config.json`."""
   return {"experiment": "study", "config": study.to_json(), "versions": {"python": "3"}}
+
+
+def write(folder, **changes):
+  """Writes all files but what is drawn of them; returns the folder as a `FinishedRun`."""
+  study = config(**changes)
+  return run_folder.written(folder, document(study), tables(study))

@@ -1,15 +1,9 @@
-import os
 
 from absl.testing import parameterized
 import pandas as pd
 from scipy import stats
 
-from experiment_shell import figure_style
-from experiment_shell import tidy_report
-from experiments.study import cells as cells_lib
-from experiments.study import figures
 from experiments.study import summary
-from tests.experiment_shell import run_folder
 from tests.experiments.study import sample_study
 
 
@@ -175,33 +169,19 @@ class SummaryTest(parameterized.TestCase):
         {"verdict": verdict, "settings": settings, "both": both, "repetitions": repetitions},
     )
 
+  def test_what_was_chosen_is_shown_with_the_ends_of_the_range(self):
+    study = sample_study.config(learning_rates=(0.05, 0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)
 
-class ReportTest(parameterized.TestCase):
+    shown = frames["chosen_by_setting"].set_index("method")
+    # All candidates but the last one, which failed, are equal.
+    self.assertEqual(shown.loc["K-means"].tolist(), ["0.05<", "0.05<"])
+    self.assertEqual(frames["choice_on_test"]["lost"].tolist(), [0, 0])
+    self.assertEqual(set(frames["cells"]["learning_rate"].dropna()), {"0.05"})
 
-  def test_fields_have_the_colors_of_their_gains(self):
-    frame = pd.DataFrame({
-        "method": [*"bbaa"], "setting": [*"yxyx"], "gain": [1, 2, 3, 4], "verdict": "better",
-    })
-    with figure_style.style():
-      axes = figure_style.new_figure(3).add_subplot()
-      figures.FIGURES[0].draw(frame, axes)
-    self.assertEqual(axes.images[0].get_array().tolist(), [[1, 2], [3, 4]])
+  def test_methods_that_failed_with_a_tuning_seed_are_told_apart(self):
+    study = sample_study.config(num_seeds=1, learning_rates=(0.1, 0.2), tuning_seeds=2)
+    frames = self._frames(study=study)  # It is seed 1 with which a method failed.
 
-  @parameterized.parameters(
-      {}, {"num_seeds": 1, "num_folds": 3, "settings": ("iid",)},
-  )
-  def test_draws_everything(self, **changes):
-    study = sample_study.config(**changes)
-    finished = run_folder.written(
-        self.create_tempdir().full_path, sample_study.document(study), sample_study.tables(study)
-    )
-
-    tidy_report.report(cells_lib.EXPERIMENT, finished)
-
-    with open(finished.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    self.assertIn("the loss is &lt;nan&gt;", page)
-    self.assertEqual(page.count("<figure>"), len(figures.FIGURES))
-    self.assertCountEqual(
-        os.listdir(finished.join("figures")), [f"{one.name}.png" for one in figures.FIGURES]
-    )
+    self.assertEmpty(frames["problems"])
+    self.assertLen(frames["problems_in_tuning"], 1)

@@ -11,7 +11,6 @@ import pandas as pd
 from clustering_basics import intervals
 from experiment_shell import figure_style
 from experiment_shell import tidy_experiment
-from experiment_shell import tidy_report
 from experiments.cluster_tables import cluster_profiles
 from experiments.study import summary as study_summary
 from experiments.three_phase_emnist import experiment
@@ -20,7 +19,6 @@ from experiments.three_phase_emnist import report
 from experiments.three_phase_emnist import summary
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import rows
-from tests import nightly
 from tests.experiments.three_phase_emnist import sample_run
 
 
@@ -167,6 +165,16 @@ class SummaryTest(parameterized.TestCase):
         ["a", "x", 0, 1], ["a", "y", 0, 1], ["a", "z", 0, 2], ["b", "x", 0, 1], ["b", "y", 1, 1],
     ])
 
+  def test_labels_warnings_and_profiles_of_the_saved_method(self):
+    run = sample_run.write(
+        self.create_tempdir().full_path, saved="kmeans", means={"my_method": 13}
+    )
+    rows = [(0, 5, "age", 3.0, 1.0, 0.5)]
+    pd.DataFrame(rows, columns=cluster_profiles.COLUMNS).to_csv(run.join("profiles.csv"))
+    frames = summary.summarise(tidy_experiment.tidy(experiment.EXPERIMENT, run), run.document)
+    self.assertEqual(frames["profiles"]["method"].tolist(), ["K-means"])
+    self.assertIn("my method", set(frames["methods"]["method"]))
+    self.assertIn("too many cliques", set(frames["warnings"]["warning"]))
 
 
 class NoGainTest(absltest.TestCase):
@@ -218,70 +226,6 @@ class FiguresTest(absltest.TestCase):
     self.assertEqual(axes.get_xticks().tolist(), [0.5, 3])
     self.assertEqual([text.get_text() for text in axes.get_xticklabels()], ["0", "1"])
     self.assertEqual([line.get_xdata()[0] for line in axes.lines], [1.5])
-
-  def test_very_many_clients_are_a_histogram(self):
-    accuracies = np.append(np.full(400, 0.5), np.linspace(0, 1, 201))
-    frame = pd.DataFrame({"method": "kmeans", "accuracy": accuracies, "target": 0.9})
-    (figure,) = (one for one in experiment.EXPERIMENT.figures if one.name == "client_accuracy")
-    with figure_style.style():
-      axes = figure_style.new_figure(3).add_subplot()
-      figure.draw(frame, axes)
-    highest = max(axes.patches, key=lambda bar: bar.get_height())
-    self.assertAlmostEqual(highest.get_x() + highest.get_width() / 2, 0.5)
-    self.assertAlmostEqual(highest.get_y() + highest.get_height() / 2, 0)
-
-
-class ReportTest(parameterized.TestCase):
-  """Every kind of run has its page and its figures."""
-
-  def _report(self, profiles=None, **changes):
-    run = sample_run.write(self.create_tempdir().full_path, **changes)
-    if profiles is not None:
-      profiles.to_csv(run.join("profiles.csv"), index=False)
-    tidy_report.report(experiment.EXPERIMENT, run)
-    with open(run.join("report.html"), encoding="utf-8") as file:
-      page = file.read()
-    return page, tidy_report.text(experiment.EXPERIMENT, run), run
-
-  def test_the_page_and_what_is_printed(self):
-    rows = [(cluster, 5, "age", 3.0 * cluster, 1.0, 0.5) for cluster in range(2)]
-    page, text, run = self._report(
-        profiles=pd.DataFrame(rows, columns=list(cluster_profiles.COLUMNS)),
-        on=sample_run.task(num_new=2), choice=sample_run.choice(), warnings=["<twice>"],
-        saved="kmeans", means={"fedavg_matched": 13, "ditto": 14, "my_method": 13},
-    )
-
-    for expected in ("&lt;twice&gt;", "too many cliques", "made-up &lt;points&gt;", "my method",
-                     "The method whose models are saved"):
-      self.assertIn(expected, page)
-    for name in (
-        "gains", "gains_over_finetuned", "learning_curves", "accuracy_by_cost", "client_accuracy",
-        "distance_matrix", "label_mix", "profiles",
-    ):
-      self.assertTrue(run.has(f"figures/{name}.png"), name)
-    self.assertLess(len(page), 1_300_000)
-    # Of the method whose models are saved.
-    self.assertEqual(set(pd.read_csv(run.join("tables/profiles.csv"))["method"]), {"K-means"})
-    self.assertContainsInOrder(
-        ["The highest mean", "\nK-means ", "\nFedAvg (control)", "\nover FedAvg",
-         "\nover fine-tuning"], text,
-    )
-
-  @parameterized.named_parameters(
-      ("of_one_client", {"on": sample_run.task(1), "means": {"dynamic_distance": None},
-                         "settings": {"num_clusters": 1, "methods": ("kmeans",)}}),
-      ("of_many_with_names", {
-          "on": sample_run.task(110, num_classes=12, class_names=("$x$ & <b>", "y" * 90, *map(
-              str, range(10)))),
-      }),
-  )
-  @nightly.only
-  def test_the_report(self, changes):
-    page, text, run = self._report(**changes)
-
-    self.assertIn("<html", page)
-    self.assertNotIn("nan", text)
-    self.assertTrue(run.has("figures/client_accuracy.png"))
 
 
 class LooksTest(parameterized.TestCase):

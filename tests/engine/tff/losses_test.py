@@ -6,14 +6,12 @@ from absl.testing import absltest
 import numpy as np
 import tensorflow as tf
 
-from fl_clustering.engine.tff import client_losses
 from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import heads
 from fl_clustering.tasks import federated_task
 from tests import local_runtime
 from tests import small_task
 from tests.engine.tff import small_engine
-from tests.engine.tff import small_messages
 
 # All clients.
 _ALL = np.arange(7)
@@ -55,7 +53,7 @@ def _mean_cross_entropy(vector, examples):
   return np.mean(log_sums - logits[np.arange(len(logits)), examples.labels])
 
 
-class ClientLossesTest(absltest.TestCase):
+class LossesTest(absltest.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -82,19 +80,6 @@ class ClientLossesTest(absltest.TestCase):
     some = _losses(vectors, np.array([4, 5, 0]))
     np.testing.assert_array_equal(some, together[:, [4, 5, 0]])
     self.assertEqual(_losses(vectors, _ALL[:0]).shape, (3, 0))
-
-  def test_messages_of_any_size_give_the_same_in_any_order(self):
-    vectors = _vectors(5)
-    whole = _losses(vectors, _ALL)
-    inner = client_losses.build_losses(_TASK.model)
-    evaluate_all = mock.Mock(side_effect=lambda *args: list(inner(*args))[::-1])
-    with (
-        small_messages.limit(2 * vectors[0].nbytes),
-        mock.patch.object(client_losses, "build_losses", return_value=evaluate_all),
-    ):
-      parts = _losses(vectors, _ALL)
-    np.testing.assert_array_equal(parts, whole)
-    self.assertEqual([len(call.args[0]) for call in evaluate_all.call_args_list], [2, 2, 1])
 
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
