@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import math
 import os
-from typing import Any, Iterable, Iterator, Mapping, TYPE_CHECKING
+from typing import Any, Iterable, Iterator, TYPE_CHECKING
 
 import numpy as np
 
