@@ -71,7 +71,8 @@ class SettingsTest(parameterized.TestCase):
         (privacy.ViewPrivacy(1.0, 1e-6, (1.0,)), "add_or_remove_one"),
         (privacy.ClientPrivacy(**_POINT, max_points=1), "zero_out_one_client"),
     ):
-      self.assertEqual(settings.neighboring_relation, relation)
+      stated = privacy.guarantee(settings, mock.MagicMock(), 3)
+      self.assertEqual(stated["neighboring_relation"], relation)
 
   def test_a_public_number_of_points_is_planned_with_and_others_are_not_known(self):
     def planned(settings):

@@ -156,14 +156,14 @@ class TablesTest(_TestCase):
   def test_later_rows_of_a_private_model_are_moved_into_the_bounds(self):
     self._write("a.csv", "x\n1\n")
     schema = schema_lib.Schema((_BOUNDED,))
-    kept = saved.SavedTables.of(self._open(schema, private=True), private=True)
+    kept = saved.SavedTables.private(self._open(schema, private=True).schemas)
     found = kept.features_of_frames(pd.DataFrame({"x": [9.0, 4.0, -1.0, 0.0, np.nan, 2.0]}))
     np.testing.assert_array_equal(found[::2], found[1::2])
 
   def test_labels_of_later_rows_are_found_by_the_delimiter(self):
     schema = dataclasses.replace(schema_lib.strict(("x", "y"), label="y"), delimiter=";")
     self._write("a.csv", "x;y\n1;u\n")
-    kept = saved.SavedTables.of(self._open(schema))
+    kept = saved.SavedTables.exact(self._open(schema).schemas, np.zeros(1))
     self.assertEqual(kept.open_folder(self.folder)["a"].labels.tolist(), ["u"])
     self._write("a.csv", "x\n1\n")
     self.assertIsNone(kept.open_folder(self.folder)["a"].labels)

@@ -65,8 +65,8 @@ class ActivityTest(absltest.TestCase):
     )
 
   def test_the_last_recording_is_for_testing(self):
-    ((_, columns),) = self._files(lambda content: list(activity._tables(content)))
-    self.assertEqual(columns["part"], ["train", "train", "test"])
+    ((_, table),) = self._files(lambda content: list(activity._tables(content)))
+    self.assertEqual(table["part"].tolist(), ["train", "train", "test"])
 
   def test_nothing_but_arrays_is_made_of_the_file(self):
     with self.assertRaises(KeyError):

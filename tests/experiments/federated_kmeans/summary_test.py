@@ -54,6 +54,10 @@ class SummaryTest(absltest.TestCase):
       self.assertNotEmpty(excess)
       np.testing.assert_allclose(excess, 2 * sample_papers.PLACES[method], atol=1e-9)
 
+  def test_seeds_follow_the_given_one(self):
+    found = papers.cells(config.PaperConfig(("sse",), seed=5, num_seeds=3))
+    self.assertEqual({cell["seed"] for cell in found}, {5, 6, 7})
+
   def test_ours_stands_beside_the_papers(self):
     published = self.frames["published"]
     for method, name, paper in (

@@ -71,7 +71,7 @@ class MeasureTest(absltest.TestCase):
 
   def test_the_rounds_and_the_weights_are_kept(self):
     folder = self.create_tempdir().full_path
-    recorder = measure.Recorder(folder, self.task.client_ids)
+    recorder = measure.Recorder(folder, self.task.client_ids, 5)
 
     recorder.round_finished("kmeans", 1, stages.metric_rows("kmeans", 0, 1, {"a": 0.5}))
     recorder.clients_grouped(self.result.client_weights, {})
@@ -79,7 +79,11 @@ class MeasureTest(absltest.TestCase):
     self.assertEqual(list(recorder.rows(self.result)), [
         {"method": "kmeans", "cluster": 0, "round": 1, "metric": "a", "value": 0.5}
     ])
-    self.assertEqual(os.listdir(folder), ["client_weights.npz"])
+    self.assertCountEqual(os.listdir(folder), ["client_weights.npz", "curves.csv"])
+    self.assertEqual(
+        pd.read_csv(f"{folder}/curves.csv", keep_default_na=False).to_dict("records"),
+        [{"seed": 5, "method": "kmeans", "cluster": 0, "round": 1, "metric": "a", "value": 0.5}],
+    )
 
 
 _CLUSTERS = {"a": (0,), "b": (1,), "c": (0, 1), "d": (1,)}
