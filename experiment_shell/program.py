@@ -85,7 +85,9 @@ def main(experiment: tidy_experiment.Experiment, config: Any, **options: Any) ->
     )
     finished = finished_run.FinishedRun(folder)
     if not len(results):
-      raise launch.RunFailed(f"there are no results, as cells failed: {failures}")
+      has_failures = finished.has(tidy_experiment.FAILURES)
+      why = f"cells failed, {failures}" if has_failures else f"see the tables in {folder}."
+      raise launch.RunFailed(f"there are no results: {why}")
     with launch.run_errors(folder):
       if not finished.has(output_folder.REPORT):
         tidy_report.report(experiment, finished)

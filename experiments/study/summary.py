@@ -283,7 +283,8 @@ TABLES = (
         "chosen_by_setting",
         "The candidate of every method (< the lowest, > the highest of all: try further ones)",
         "The one with the highest mean accuracy on validation rows, with seeds that count for "
-        "nothing else. Every method has as many candidates. Without one: all of them failed.",
+        "nothing else. Every method has as many candidates; to one without the option that is tuned, "
+        "they are alike. Without one: all of them failed.",
         printed=True,
     ),
     tidy_experiment.Table(
@@ -363,9 +364,9 @@ TABLES = (
 
 READING = (
     "A gain is the mean difference between two methods of the same repetition: the same seed and "
-    "fold, which share the clients, their data and phase 1. FedAvg of equal work has as many "
-    "rounds; for a method with more client steps it is FedAvg matched, which goes on until it has as many "
-    "as the method with the most.",
+    "fold, which share the clients, their data and, where no option is tuned, phase 1. FedAvg of "
+    "equal work has as many rounds; for a method with more client steps it is FedAvg matched, "
+    "which goes on until it has as many as the method with the most.",
     f"{frames_lib.READING_OF_GAINS} These gains are over FedAvg and over fine-tuning in every "
     "setting (Bonferroni). If no method differed from any other, at most 5 % of such studies would "
     "find a difference at all, as far as gains are spread normally over the repetitions.",

@@ -53,14 +53,17 @@ def choose(
 
   Args:
     rows: The table of the tuning runs.
-    methods: In their order; those without rows are left out.
+    methods: In their order.  Those without rows in a setting, where FedAvg matched is not needed,
+      are left out there.
     runs: How many of them every candidate has in a setting.
   """
   of_runs = _by_run(rows)
   groups = of_runs.groupby(_KEYS)
   found = groups[_VALIDATION].agg(mean="mean", se="sem", well="count")
-  found = found.join(groups[[*_COSTS]].sum()).reindex(pd.MultiIndex.from_product([
-      settings, [name for name in methods if name in set(of_runs["method"])], tuned.texts()
+  measured = set(zip(of_runs["setting"], of_runs["method"]))
+  found = found.join(groups[[*_COSTS]].sum()).reindex(pd.MultiIndex.from_tuples([
+      (setting, name, candidate) for setting in settings for name in methods
+      if (setting, name) in measured for candidate in tuned.texts()
   ], names=_KEYS)).reset_index().fillna(dict.fromkeys(_COSTS, 0))
   # Not all that fail have a row that says so: FedAvg matched has none where FedAvg fails.
   failed = runs - found["well"].fillna(0).astype(int)

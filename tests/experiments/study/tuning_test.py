@@ -66,6 +66,16 @@ class ChooseTest(parameterized.TestCase):
         chosen["end"].dropna().tolist(), ["lowest", "highest"]  # IFCA's and FedAvg's.
     )
 
+  def test_what_a_setting_did_not_need_is_left_out_there(self):
+    study, rows = _study(), _rows()
+    elsewhere = rows[rows["method"] != "ifca"].assign(setting="rotated")
+    chosen = tuning.choose(
+        pd.concat([rows, elsewhere]), study.tuned, ("iid", "rotated"),
+        summary.methods(study.to_json()), runs=2,
+    )
+    counts = chosen.groupby("setting")["method"].nunique()
+    self.assertEqual(counts.to_dict(), {"iid": 4, "rotated": 3})
+
   def test_has_all_candidates_with_means_errors_and_costs(self):
     chosen = _chosen(_rows()).set_index(["method", "candidate"])
 
