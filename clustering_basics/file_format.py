@@ -3,7 +3,7 @@
 from typing import Any, Mapping
 
 # It goes up whenever older files would be read wrongly, or not at all.
-FORMAT = 6
+FORMAT = 7
 _KEY = "format"
 
 

@@ -283,8 +283,8 @@ TABLES = (
         "chosen_by_setting",
         "The candidate of every method (< the lowest, > the highest of all: try further ones)",
         "The one with the highest mean accuracy on validation rows, with seeds that count for "
-        "nothing else. Every method has as many candidates; to one without the option that is tuned, "
-        "they are alike. Without one: all of them failed.",
+        "nothing else. Every method has as many candidates; to one without the tuned option, they "
+        "are alike. Without one: all of them failed.",
         printed=True,
     ),
     tidy_experiment.Table(

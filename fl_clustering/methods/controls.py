@@ -69,7 +69,7 @@ def _alone(
     # A client needs nobody else for this, so it sends nothing.
     vectors, _, losses = engine.train_own(state.vectors, engine.clients, round_)
     for client in losses.clients:
-      # The mean over a cluster of this client alone, which rounds it: so they are equal.
+      # As TFF rounds the mean over a cluster of this client alone, to which it is equal there.
       number = np.float32(engine.num_examples[client])
       vectors[client] = (number * vectors[client]).astype(np.float64) / number
     return personal.state(vectors), personal.losses_by_client(engine.clients, losses)

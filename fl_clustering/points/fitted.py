@@ -26,8 +26,8 @@ class Fit:
   Attributes:
     model: What gives clusters to scaled points, such as a `kmeans.model.KMeansModel`; it has
       `assign`, `distances`, `losses` and `are_clipped`.
-    scaling: From the data's units to those in which the model takes points.  The grid of the sums
-      is none of the model's, but for views, whose clusters are those of points on it.
+    scaling: From the data's units to those in which the model takes points: for views, steps of the
+      grid of the sums.
     centroids: In the data's units, float64 of shape (K, d).
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.

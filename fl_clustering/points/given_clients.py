@@ -1,7 +1,8 @@
 """The clients as the user gives them: one, several in a list, or several by id.
 
 A client is a table: an array, a data frame (of pandas, polars or another library that narwhals
-knows) or a list of rows; or a list of tables, its views, whose rows are the same points.  Results for the clients have the same form as the clients.
+knows) or a list of rows; or a list of tables, its views, whose rows are the same points.  Results
+for the clients have the same form as the clients.
 """
 
 from __future__ import annotations

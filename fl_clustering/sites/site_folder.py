@@ -79,7 +79,8 @@ class SiteFolder:
   Attributes:
     workspace: A folder in it for the carrier's files.
     data_dir: The folder of the site's tables.
-    reports: What the last `open` made of each of them, with noise; for the owner alone.
+    reports: In a federation with noise, what the last `open` made of each of them; for the owner
+      alone.
   """
 
   def __init__(self, path: str) -> None:

@@ -144,20 +144,21 @@ class Folder(collections.abc.Mapping[str, ClientRows]):
 
   def __init__(
       self, schemas: schema_lib.Schemas, features: np.ndarray, texts: Mapping[str, np.ndarray],
-      places: Mapping[str, slice], files: _Files, read_as: np.ndarray | None = None,
+      places: Mapping[str, slice], read: _Files, read_as: np.ndarray | None = None,
   ) -> None:
     """Use `open_folder`.
 
     Args:
       texts: By role, those of all rows.
       places: The clients' rows among these.
+      read: What read them.
       read_as: The rows' places in the files that clients share.
     """
     self.schemas, self._features, self._texts = dict(schemas), features, dict(texts)
     self._places, self._read_as = dict(places), read_as
     self.num_rows = {client_id: own.stop - own.start for client_id, own in places.items()}
-    self.digests = {name: digest.hexdigest() for name, digest in files.digests.items()}
-    self.reports = {name: f"{report}" for name, report in files.reports.items()}
+    self.digests = {name: digest.hexdigest() for name, digest in read.digests.items()}
+    self.reports = {name: f"{report}" for name, report in read.reports.items()}
 
   def __getitem__(self, client_id: str) -> ClientRows:
     """Returns a client's rows, which are no copy."""
@@ -265,9 +266,9 @@ def open_folder(
     ValueError: If the folder can't be used, or a client has other views.
     BadTable: If a file can't be used.
   """
-  files = _Files(directory, private)
+  read = _Files(directory, private)
   return (_read_views if schema_lib.NO_VIEW not in schemas else _read_tables)(
-      directory, schemas, files
+      directory, schemas, read
   )
 
 

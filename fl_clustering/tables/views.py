@@ -6,6 +6,7 @@ each with the `name` of a view and its `schema`.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from typing import Any, Collection, Iterable, Mapping
@@ -97,9 +98,13 @@ def strict(
 
 
 def _check_commas(path: str) -> None:
-  """Raises a BadTable if it seems that something else than commas is between a file's cells."""
-  is_text = path.endswith(bad_table.TEXT_FILES)
-  if is_text and (delimiter := read_lib.likely_delimiter(path)) != ",":
+  """Raises a BadTable if a file has no two columns by commas, but has by another delimiter."""
+  names: tuple[str, ...] = ()
+  with contextlib.suppress(bad_table.BadTable):  # By commas, quotes may end within a cell.
+    names = read_lib.header(path)
+  if len(names) > 1 or not path.endswith(bad_table.TEXT_FILES):
+    return
+  if (delimiter := read_lib.likely_delimiter(path)) != ",":
     rule = f"seems to have {delimiter!r} between its cells, which a schema must say"
     raise bad_table.bad_header(path, None, rule)
 

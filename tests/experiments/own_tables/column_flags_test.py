@@ -69,6 +69,12 @@ class ColumnFlagsTest(parameterized.TestCase):
     self._write(a=text)
     self.assertRegex(self._refusal(*arguments), r"a\.csv, line 1: .*';'")
 
+  @parameterized.parameters("id,size|cm", "t;C,h", "a|b|c,d")
+  def test_other_delimiters_may_be_in_names(self, header):
+    self._write(a=f"{header}\n1,2\n")
+    flags.FLAGS(["program"])
+    self.assertEqual(column_flags.schema(self.folder).feature_names, tuple(header.split(",")))
+
   def test_the_command_is_one_of_where_the_program_runs(self):
     self._write(a="x;y\n1;2\n")
     with mock.patch.dict(os.environ, {"BUILD_WORKING_DIRECTORY": "/"}):
