@@ -125,14 +125,14 @@ class SeedAndResumeTest(_RunsTest):
 
   def test_a_run_that_ends_early_in_every_phase_gives_the_same_numbers(self):
     folder = os.path.join(_base, "ended_early")
-    whole = program.read_text(_uninterrupted, "curves.csv").splitlines()
+    whole = run_folder.read(_uninterrupted, "curves.csv").splitlines()
     stops = (("pretrain", 1), ("pretrain", 3), ("kmeans", 1), ("cfl", 1), ("fedavg", 2))
     # By day, one in each phase; `method_runs_contract_test` stops runs of all methods.
     for stage, round_num in nightly.either(stops[1:3], stops):
       resume = ("--resume",) if os.path.exists(folder) else ()
       with program.interrupted_after(stage, round_num):
         self._check_ended(_run(folder, *_METHODS, *resume), 130, "^interrupted.*--resume")
-      so_far = program.read_text(folder, "curves.csv").splitlines()
+      so_far = run_folder.read(folder, "curves.csv").splitlines()
       self.assertContainsSubset(so_far, whole)
       self.assertRegex(so_far[-1], f"^0,{stage},[^,]*,{round_num},")
       if stage == "kmeans":
