@@ -169,9 +169,9 @@ def field_variances(
 
 
 def explained(variances: pd.DataFrame) -> pd.DataFrame:
-  """Returns each field's part of all that the clusters explain, and the explained share of itself.
+  """Returns each field's contribution to what the clusters explain, and the share of it explained.
 
-  The fields with the largest part come first.  Fields of which nothing is explained are left out,
+  The largest contributions come first.  Fields of which nothing is explained are left out,
   and so are the last of many.
 
   Args:
@@ -179,10 +179,10 @@ def explained(variances: pd.DataFrame) -> pd.DataFrame:
   """
   found = variances[variances["between"] > 0]
   found = found.sort_values("between", ascending=False, kind="stable").assign(
-      part_of_explained=lambda one: one["between"] / one["between"].sum(),
+      contribution=lambda one: one["between"] / one["between"].sum(),
       share_explained=lambda one: one["between"] / one["total"],
   )
-  shown = found[["part_of_explained", "share_explained"]].head(_MOST_FEATURES)
+  shown = found[["contribution", "share_explained"]].head(_MOST_FEATURES)
   return shown.reset_index()
 
 
@@ -258,10 +258,10 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
 
 FIELDS = tidy_experiment.Table(
     "fields", "What the clusters explain, by field",
-    "Part of explained: of the variance of all fields that the clusters explain, in the units of "
+    "Contribution: of the variance of all fields that the clusters explain, in the units of "
     "the fit, how much is this field's. Share explained: how much they explain of its own. At most "
     f"{_MOST_FEATURES} fields.",
-    {"field": "{}", "part_of_explained": "{:.0%}", "share_explained": "{:.0%}"},
+    {"field": "{}", "contribution": "{:.0%}", "share_explained": "{:.0%}"},
     printed=True,
 )
 

@@ -57,7 +57,7 @@ class PrivateClusters(privacy_lib.Privacy):
   trust: str = privacy_lib.SERVER
   min_clients: int | None = None
   local_steps: int = 3
-  learning_rate: float = 0.05
+  learning_rate: float = 0.5
   target_unclipped_quantile: float = 0.5
 
   radius = 1.0

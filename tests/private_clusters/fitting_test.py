@@ -86,7 +86,7 @@ class FittingTest(parameterized.TestCase):
       self, engine, clients_per_round
   ):
     settings = plan.PrivateClusters(
-        2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round, learning_rate=0.5
+        2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round
     )
     releases = releases_lib.Releases(1e4, 1e-5, 1)
     taken_part, cache = np.zeros(_NUM_CLIENTS, int), self.create_tempdir().full_path

@@ -22,7 +22,7 @@ _NUM_CLIENTS = 1200
 _NUM_GROUPS = 4
 _NUM_TRAIN, _NUM_TEST = 50, 10
 _ALPHA = 0.3
-_SETTINGS = plan.PrivateClusters(_NUM_GROUPS, epsilon=8.0, delta=1e-5, learning_rate=0.5)
+_SETTINGS = plan.PrivateClusters(_NUM_GROUPS, epsilon=8.0, delta=1e-5)
 
 
 def _task(kind, seed):

@@ -205,7 +205,7 @@ class RowsTest(_ProgramTest):
     )
     fields = run_folder.rows(self.out, "tables/fields.csv")
     self.assertCountEqual([row["field"] for row in fields], ["age", "income", "sex"])
-    self.assertAlmostEqual(sum(float(row["part_of_explained"]) for row in fields), 1)
+    self.assertAlmostEqual(sum(float(row["contribution"]) for row in fields), 1)
     # Six clusters, of one sex and one kind each.
     (score,) = _numbers(run_folder.rows(self.out, "tables/scores.csv"), "nmi", "ari")
     self.assertBetween(score.min(), 0.4, 1)
@@ -416,7 +416,7 @@ class ViewsTest(_ProgramTest):
     # Each view has a total variance of one, and one of its two fields is constant in y.
     fields = {row["field"]: row for row in run_folder.rows(self.out, "tables/fields.csv")}
     self.assertCountEqual(fields, ["x: u", "x: v", "x: w", "y: pay"])
-    parts = {name: float(row["part_of_explained"]) for name, row in fields.items()}
+    parts = {name: float(row["contribution"]) for name, row in fields.items()}
     self.assertAlmostEqual(sum(parts.values()), 1)
     self.assertBetween(parts["y: pay"], 0.45, 0.55)
     weights = run_folder.rows(self.out, "tables/weights.csv")

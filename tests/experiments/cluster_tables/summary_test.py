@@ -82,7 +82,7 @@ class ExactTest(parameterized.TestCase):
     )
     self.assertEqual(frames["fields"].to_dict("list"), {
         "field": ["x", "level"], "share_explained": [1, 1],
-        "part_of_explained": [1 / (1 + of_level), of_level / (1 + of_level)],
+        "contribution": [1 / (1 + of_level), of_level / (1 + of_level)],
     })
 
   @parameterized.named_parameters(
