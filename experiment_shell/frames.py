@@ -14,7 +14,7 @@ Frames = dict[str, pd.DataFrame]
 # How to read the gains of a report.
 READING_OF_GAINS = (
     "The intervals of all gains of the report hold together, with probability "
-    f"{100 * intervals.LEVEL:g} %. Unclear: the interval has zero in it, or there is none, as with "
+    f"{100 * intervals.LEVEL:g}%. Unclear: the interval has zero in it, or there is none, as with "
     f"fewer than {intervals.LEAST_COUNT} repetitions, or where nothing varies."
 )
 

@@ -7,7 +7,7 @@ _STYLE = """
   --warn: #fff4d6; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e8eb; --soft: #a5acb5; --paper: #16181b; --line: #3a3f46; --warn: #332a12; }
-  img { filter: brightness(.9); }
+  img { filter: brightness(.8); }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 76rem; color: var(--ink);
@@ -16,10 +16,11 @@ body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 76rem; color: var(-
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .4rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; padding-top: .7rem;
   border-top: 1px solid var(--line); }
-h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
+h3, .warning h2 { font-size: .95rem; margin: 1rem 0 .2rem; }
 p { margin: .4rem 0; max-width: 58rem; }
 .headline { font-size: 1.1rem; font-weight: 600; }
 .caption, figcaption { color: var(--soft); font-size: .9rem; }
+.warning h2 { border: 0; padding: 0; }
 .warning { background: var(--warn); padding: .2rem .8rem .6rem; border-radius: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
@@ -29,9 +30,11 @@ th { font-weight: 600; vertical-align: bottom; }
 th:first-child, td:first-child, .text td, .text th { text-align: left; }
 :not(.text) > table td + td { white-space: nowrap; }
 .text td:last-child { overflow-wrap: anywhere; }
+.text th:only-child { display: none; }  /* It would repeat the title. */
 .figures { display: grid; gap: 1rem 2rem; align-items: start;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 figure { margin: .5rem 0; max-width: 38rem; }
+figcaption { margin-top: .4rem; }
 img { display: block; width: 100%; height: auto; background: #fff; border-radius: .3rem; }
 details { margin: .8rem 0; }
 summary { cursor: pointer; font-weight: 600; }
@@ -65,7 +68,7 @@ _PAGE = """<!DOCTYPE html>
 <h1>{{ title }}</h1>
 {% if headline %}<p class="headline">{{ headline }}</p>{% endif %}
 {% for one in warnings %}
-<div class="warning"><h3>{{ one.title }}</h3>{{ table(one) }}</div>
+<div class="warning"><h2>{{ one.title }}</h2>{{ table(one) }}</div>
 {% endfor %}
 </header>
 <main>

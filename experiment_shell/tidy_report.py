@@ -22,6 +22,8 @@ from experiment_shell import tidy_tables
 
 _ABSENT = "–"
 _LETTERS = 58  # Of a title as wide as a figure.
+_LEGEND_COLUMNS = 2
+_LEGEND_ROW = 0.21  # Inches.
 
 
 def _formatted(value: Any, form: str | Callable[[Any], str]) -> str:
@@ -124,7 +126,12 @@ def _draw(
       axes.set_xlabel("")
     looks.update(zip(*reversed(axes.get_legend_handles_labels())))
   if looks:
-    legend = drawing.legend(handles=list(looks.values()), loc="outside lower center", ncols=2)
+    # Two rows have room; the panels must not pay for further ones.
+    more_rows = max(0, -(-len(looks) // _LEGEND_COLUMNS) - 2)
+    drawing.set_figheight(drawing.get_figheight() + _LEGEND_ROW * more_rows)
+    legend = drawing.legend(
+        handles=list(looks.values()), loc="outside lower center", ncols=_LEGEND_COLUMNS
+    )
     for text in legend.get_texts():
       text.set_parse_math(False)
   title = figure.title.format_map(settings)

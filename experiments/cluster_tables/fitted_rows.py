@@ -96,7 +96,7 @@ def _text(value: float, noise_sd: float) -> str:
   if math.isnan(value):
     return _UNKNOWN
   digits = 1 - math.floor(math.log10(noise_sd)) if noise_sd > 0 else 6
-  return f"{round(value, digits):.12g} ± {float(f'{noise_sd:.2g}'):.12g}"
+  return " ± ".join(f"{round(x, digits):.{max(digits, 0)}f}" for x in (value, noise_sd))
 
 
 def private_frame(centroids: pd.DataFrame) -> pd.DataFrame:

@@ -130,7 +130,7 @@ FIGURES = (
     tidy_experiment.Figure(
         "by_repetition",
         f"Gain over FedAvg of equal work in every repetition; {_DATA}",
-        "A dot is a seed, or a fold. Two heaps in a row: the method depends on luck, and its mean "
+        "A mark is a seed, or a fold. Two heaps in a row: the method depends on luck, and its mean "
         f"says little. Groups found: an adjusted Rand index of {summary.FOUND:g} or more. Not "
         "scored: controls; no true groups; or clients in several clusters.",
         _draw_repetitions, panels="setting", height=_height_of_repetitions,

@@ -368,7 +368,7 @@ READING = (
     "equal work has as many rounds; for a method with more client steps it is FedAvg matched, "
     "which goes on until it has as many as the method with the most.",
     f"{frames_lib.READING_OF_GAINS} These gains are over FedAvg and over fine-tuning in every "
-    "setting (Bonferroni). If no method differed from any other, at most 5 % of such studies would "
+    "setting (Bonferroni). If no method differed from any other, at most 5% of such studies would "
     "find a difference at all, as far as gains are spread normally over the repetitions.",
     "With fewer than ten repetitions only large differences can be told from chance, and a method "
     "that finds the groups by luck in some of them may wrongly seem better or worse.",

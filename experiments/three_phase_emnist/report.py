@@ -40,8 +40,7 @@ _OF_NEW = {"accuracy": _SCORE, "accuracy_sd": _SCORE, **_DETAILS}
 _GLOBAL = ("global_accuracy", "global_weighted_accuracy", "global_blended_accuracy")
 TABLES = (
     tidy_experiment.Table(
-        "warnings", "What methods warn of", "Clusters: how many the method has in the end.",
-        {"method": "{}", "warning": "{}"}, is_text=True,
+        "warnings", "What methods warn of", "", {"method": "{}", "warning": "{}"}, is_text=True,
     ),
     tidy_experiment.Table(
         "methods", "Accuracy on the clients' own test data, groups and cost",
@@ -140,7 +139,7 @@ TABLES = (
 )
 READING = (
     "An interval holds for all comparisons with FedAvg and with fine-tuning together, with "
-    "probability 95 %. Unclear: it has zero in it, or there is none, as with one client. With "
+    "probability 95%. Unclear: it has zero in it, or there is none, as with one client. With "
     "repeats of the training (control_repeats, method_repeats) it includes the chance in training; "
     "controls other than FedAvg are taken to vary as FedAvg does. Without, it is about these "
     "trained models only. It is about these data, this partition and this phase 1, of one seed: "

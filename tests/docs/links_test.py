@@ -39,6 +39,14 @@ class LinksTest(absltest.TestCase):
     there = glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/**/*.ipynb", recursive=True)
     self.assertCountEqual(listed, [os.path.relpath(path, "docs") for path in there])
 
+  def test_the_site_loads_nothing_from_elsewhere(self):
+    config = pages.read("tools/mkdocs.yml")
+    loaded = re.findall(r"^ +- (\S+\.(?:css|js))$", config, re.M)
+    # The plugin `offline` loads it from the network unless a script is called so.
+    self.assertIn("iframe-worker", "".join(loaded))
+    self.assertIn("font: false", config)
+    self.assertEmpty([path for path in loaded if not os.path.exists(f"docs/{path}")])
+
   def test_front_page_links_every_page(self):
     linked = [one for one in pages.links(pages.read("docs/index.md")) if one.endswith(".md")]
     there = {os.path.relpath(path, "docs") for path in glob.glob("docs/*.md")} - {"index.md"}

@@ -1,6 +1,8 @@
 import contextlib
 import dataclasses
+import functools
 import io
+import itertools
 import os
 import pathlib
 import re
@@ -346,6 +348,24 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEqual(tables, [["results", "curves"]])
     self.assertFalse((self.run_ / "trials.csv").exists())
 
+  def test_a_long_legend_takes_no_room_from_the_panels(self):
+    drawn = []
+
+    def draw(num_lines, frame, axes):
+      drawn.append(axes)
+      for number in range(num_lines):
+        axes.plot(frame["round"], frame["mean"], label=str(number))
+
+    figures = [
+        tidy_experiment.Figure("curves", "", "", functools.partial(draw, num_lines))
+        for num_lines in (2, 20)
+    ]
+    self._measured()
+    run = finished_run.FinishedRun(str(self.run_))
+    tidy_report.report(dataclasses.replace(_TOY, figures=figures), run)
+    short, long = (axes.get_window_extent().height for axes in drawn)
+    self.assertGreater(long, 0.95 * short)
+
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     page = pathlib.Path(self.undisturbed.join("report.html")).read_text()
     for text in (
@@ -360,6 +380,9 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertRegex(page, '"scroll text"[^>]+"Warnings"')  # To the left.
     self.assertLen(re.findall('src="data:image/png;base64,', page), 1)
     self.assertEmpty(re.findall("https?://|<script|<link", page))
+    levels = [int(level) for level in re.findall("<h([1-6])", page)]
+    for level, following in itertools.pairwise(levels):
+      self.assertLessEqual(following, level + 1)
     self.assertRegex(
         tidy_report.text(_TOY, self.undisturbed),
         "007 is better at 0.5.\n\nMeans.*\n\nmethod +mean +below zero\n<a> +0.517 +0.00\n007",

@@ -134,8 +134,8 @@ class PrivateTest(absltest.TestCase):
     shown = {name for name, frame in frames.items() if len(frame)}
     self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
     self.assertEqual(frames["centroids"].to_numpy().tolist(), [
-        ["noisy_count", "90.4 ± 8", "20 ± 8"], ["cluster", "71.52 ± 0.25", "82.5 ± 0.5"],
-        ["b", "unknown", "50 ± 3"],
+        ["noisy_count", "90.4 ± 8.0", "20.0 ± 8.0"], ["cluster", "71.52 ± 0.25", "82.50 ± 0.50"],
+        ["b", "unknown", "50.0 ± 3.0"],
     ])
     (row,) = frames["headline"].to_dict("records")
     self.assertIn("2, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
