@@ -45,6 +45,12 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{name}`"):
       privacy.ClientPrivacy(**{**_POINT, "max_points": 3, name: value})
 
+  def test_ends_of_settings(self):
+    for radius in (1e-100, 1e100):
+      self.assertEqual(privacy.PointPrivacy(1.0, 1e-6, radius).radius, radius)
+    with self.assertRaisesRegex(ValueError, "`min_clients`"):
+      privacy.PointPrivacy(**_POINT, trust="none", min_clients=0)
+
   @parameterized.parameters(np.float16(300), np.float32(1e30), np.longdouble(2), np.int8(100))
   def test_narrow_numbers_are_widened(self, radius):
     settings = privacy.PointPrivacy(np.float16(1.0), np.float32(1e-6), radius)
@@ -71,6 +77,7 @@ class SettingsTest(parameterized.TestCase):
         (privacy.ViewPrivacy(1.0, 1e-6, (1.0,)), "add_or_remove_one"),
         (privacy.ClientPrivacy(**_POINT, max_points=1), "zero_out_one_client"),
     ):
+      self.assertEqual(settings.unit_norm, 1)
       stated = privacy.guarantee(settings, mock.MagicMock(), 3)
       self.assertEqual(stated["neighboring_relation"], relation)
 
@@ -94,7 +101,10 @@ class SettingsTest(parameterized.TestCase):
     self.assertEqual(privacy.least_shares(settings, 3), 3)
     settings = privacy.ClientPrivacy(**_POINT, max_points=1, trust="none", min_clients=2)
     self.assertEqual(privacy.least_shares(settings, 3), 2)
-    self.assertIsNone(privacy.least_shares(privacy.PointPrivacy(**_POINT), 3))
+    self.assertEqual(privacy.noise_factor(settings, 8), 2)
+    settings = privacy.PointPrivacy(**_POINT)
+    self.assertIsNone(privacy.least_shares(settings, 3))
+    self.assertEqual(privacy.noise_factor(settings, 3), 1)
 
   def test_shares_that_are_too_small(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none")
@@ -117,6 +127,11 @@ class SettingsTest(parameterized.TestCase):
     totals = privacy.noisy_totals(settings, points, num_clients, noise.SeededNoise(0))
     with self.assertRaisesRegex(ValueError, f"`epsilon` must be {how}"):
       totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
+
+  def test_the_largest_noise_can_be_drawn(self):
+    settings, source = privacy.PointPrivacy(**_POINT), noise.SeededNoise(0)
+    totals = privacy.noisy_totals(settings, _OnlyNoise(3), 3, source)
+    totals(1.0, _query(), {"residual_sums": 1e6, "counts": 2.0**57})
 
 
 class ViewPrivacyTest(parameterized.TestCase):

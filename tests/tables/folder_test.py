@@ -189,8 +189,9 @@ class TablesTest(_TestCase):
 
   def test_refuses_folders(self):
     for folder in (self.folder, os.path.join(self.folder, "none")):
-      with self.assertRaisesRegex(ValueError, "`data_dir`.*" + folder):
-        folder_lib.open_folder(folder, {schema_lib.NO_VIEW: _NUMBERS})
+      for view in (schema_lib.NO_VIEW, "lab"):
+        with self.assertRaisesRegex(ValueError, "`data_dir`.*" + folder):
+          folder_lib.open_folder(folder, {view: _NUMBERS})
 
   def test_a_private_file_that_cant_be_read_has_no_rows(self):
     schema = schema_lib.Schema((_BOUNDED,))

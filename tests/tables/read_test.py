@@ -281,6 +281,9 @@ class ParquetTest(_ReadTest):
     with self.assertRaises(bad_table.BadTable) as caught:
       _table(path, schema_lib.strict(("x", "id"), key="id"))
     self.assertEqual((caught.exception.line, caught.exception.column), (None, "id"))
+    path = os.path.join(self.folder, "a.csv")
+    frame.to_csv(path)
+    self.assertEqual(read.header(path), ("x",))
 
   def test_names_of_columns_are_in_no_row(self):
     path = os.path.join(self.folder, "a.parquet")
@@ -352,6 +355,11 @@ class ParquetTest(_ReadTest):
   def test_refuses_what_is_no_frame(self, rows):
     with self.assertRaisesRegex(TypeError, "frame"):
       read.from_frame(rows, schema_lib.strict(("x",)))
+
+  @parameterized.parameters([[1, "tall"]], [["tall", 1]])
+  def test_refuses_a_frame_with_cells_of_several_types(self, cells):
+    with self.assertRaisesRegex(bad_table.BadTable, "several types"):
+      read.from_frame(pd.DataFrame({"x": cells}), schema_lib.strict(("x",)))
 
   def test_a_damaged_file(self):
     path = os.path.join(self.folder, "a.parquet")

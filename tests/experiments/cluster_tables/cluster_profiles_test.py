@@ -15,7 +15,9 @@ class ClusterProfilesTest(absltest.TestCase):
     self.features = 1e7 + rng.standard_normal((90, 3)) * [1, 2, 0]
     self.clusters = np.repeat([0, 2, 3], 30)
     self.features[:, 1] += 10 * self.clusters
-    blocks = [(self.features[:7], self.clusters[:7]), (self.features[7:], self.clusters[7:])]
+    blocks = [
+        (self.features[rows], self.clusters[rows]) for rows in (slice(1), slice(1, 7), slice(7, 90))
+    ]
     self.profiles = cluster_profiles.measure(blocks, 4, 3)
 
   def test_moments_are_those_of_all_rows(self):

@@ -46,6 +46,10 @@ class ConfigTest(parameterized.TestCase):
         _views(num_clusters=3, standardize=False).settings(3, False),
         multiview_config.MultiViewConfig(3, standardize=False),
     )
+    self.assertEqual(
+        config.Config({"v": _VIEW}, num_clusters=3).settings(3, False),
+        multiview_config.MultiViewConfig(3, field_widths=(1,)),
+    )
 
   @parameterized.parameters(
       ({}, privacy.PointPrivacy(1.0, 1e-6, 3.0)),

@@ -23,8 +23,8 @@ from tests import nightly
 from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
-_TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS, _VIEWS = (
-    "text", "semicolon", "gzip", "parquet", "parquet views", "views"
+_TEXT, _SEMICOLON, _GZIP, _PARQUET, _PARQUET_VIEWS, _FLOATS, _VIEWS = (
+    "text", "semicolon", "gzip", "parquet", "parquet views", "floats", "views"
 )
 _ROWS = {"north": (b"1,2", b"3,4", b"5,6.5", b"3,4"), "south": (), "west": (b"-1,0", b"2,2")}
 _NO_ROWS = {client: () for client in _ROWS}
@@ -40,6 +40,7 @@ _BY_DAY = (
     (_SEMICOLON, "last", b"\xff\xfe,1e400"),
     (_PARQUET, "only", b"tall,NaN"),
     (_PARQUET_VIEWS, "first", b"tall,NaN"),
+    (_FLOATS, "last", b"nan,1"),
     (_GZIP, "last", b'\xff,"'),
     (_VIEWS, "last", b'"1,tall'),
 )
@@ -87,6 +88,12 @@ def _schemas(kind):
 
 
 def _write_table(path, kind, rows):
+  if kind == _FLOATS:
+    cells = np.array([row.split(b",") for row in rows]).astype(np.float32).reshape(-1, 2)
+    # One of those that NumPy warns of as it makes float64 of them.
+    cells.view(np.uint32)[np.isnan(cells)] = 0x7FA00000
+    parquet.write_table(pa.table(dict(zip("xy", cells.T))), f"{path}.parquet")
+    return
   if kind in (_PARQUET, _PARQUET_VIEWS):
     cells = [row.decode().split(",") for row in rows]
     columns = {name: [row[i] for row in cells] for i, name in enumerate("xy")}

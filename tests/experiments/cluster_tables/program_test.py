@@ -214,6 +214,14 @@ class RowsTest(_ProgramTest):
     (filled_in,) = run_folder.rows(self.out, "tables/filled_in.csv")
     self.assertEqual((filled_in["column"], filled_in["cells"]), ("age", "10"))
 
+  def test_centers_that_stand_on_few_rows_are_told(self):
+    _write(self.data, a="x,y\n" + 6 * "1,2\n" + 3 * "3,4\n")
+    with self.assertLogs("absl", "WARNING") as told:
+      _run(f"--data_dir={self.data}", "--num_clusters=2", f"--output_dir={self.out}")
+    self.assertRegex(" ".join(told.output), "fewer than 5 points: 1 of 2")
+    (row,) = run_folder.rows(self.out, "tables/few_points.csv")
+    self.assertEqual(row, {"centers": "1", "of": "2"})
+
   def test_private(self):
     flags = (f"--data_dir={self.hospitals}", "--num_clusters=3", "--epsilon=50", "--delta=1e-3",
              self._bounded(), "--trust=none", "--min_clients=2",
@@ -482,7 +490,7 @@ class BadInputTest(_ProgramTest):
 
   @parameterized.parameters(
       (("--num_clusters=3",), "`data_dir`"), ((_OWN, "--k_range=2-4"), "`k_range`"),
-      ((_OWN, "--num_clusters=5"), "`num_clusters`"),
+      ((_OWN, "--k_range=2:2:9"), "`k_range`"), ((_OWN, "--num_clusters=5"), "`num_clusters`"),
       ((*_PRIVATE, "--view_norms=1,x"), "`view_norms`"),
       (_PRIVATE[:-1], "`schema`"),
       ((*_PRIVATE, "--max_points=2", "--public_num_points=9"), "`public_num_points`"),

@@ -339,6 +339,16 @@ class LoadTest(parameterized.TestCase):
     # Sums depend on how many threads add them.
     self.assertEqual(inputs.processes.variables["OMP_NUM_THREADS"], "1")
 
+  def test_looks_at_the_first_cell_of_every_setting(self):
+    study = sample_study.config(("iid", "rotated"), num_seeds=2, num_folds=2, seed=3)
+    task = mock.MagicMock(row_digests=None)
+    with mock.patch.object(cells, "load_task", return_value=task) as load:
+      cells.EXPERIMENT.load(study, None, data_dir="data", num_cores=3)
+
+    self.assertEqual(load.call_args_list, [
+        mock.call(study, "data", setting=setting, seed=3, fold=1) for setting in ("iid", "rotated")
+    ])
+
   @parameterized.parameters((None, 0, None), (3, 1, held_out.Fold(0, 3)))
   def test_folds_count_from_one(self, num_folds, fold, expected):
     study = sample_study.config(("iid",), num_folds=num_folds)
