@@ -26,3 +26,18 @@ class RunScriptTest(absltest.TestCase):
     ).stdout
     expected = f"of the project ['mine.py', '--flag=1'] {folder.full_path}"
     self.assertEqual(output.strip(), expected)
+
+  def test_runs_a_script_without_bazel(self):
+    folder = self.create_tempdir("user")
+    folder.create_file("mine.py", content=(
+        "import os, sys; from tools import run_script; print(sys.argv, os.getcwd())"
+    ))
+    environment = {
+        name: value for name, value in os.environ.items()
+        if name not in ("BUILD_WORKING_DIRECTORY", "BUILD_WORKSPACE_DIRECTORY", "PYTHONPATH")
+    }
+    output = subprocess.run(
+        [sys.executable, os.path.abspath(run_script.__file__), "mine.py", "--flag=1"],
+        cwd=folder.full_path, env=environment, check=True, text=True, stdout=subprocess.PIPE,
+    ).stdout
+    self.assertEqual(output.strip(), f"['mine.py', '--flag=1'] {folder.full_path}")

@@ -2,18 +2,20 @@
 
   ./bazelw run tools:run_script -- my_script.py --flags_of_the_script
 
-It starts the interpreter that Bazel installed the packages for.  Without a script, that is
-an interactive Python.
+It starts the interpreter that Bazel installed the packages for, or without Bazel the one that runs
+it.  Without a script, that is an interactive Python.
 """
 
 import os
+import pathlib
 import sys
 
 
 def main() -> None:
   # Bazel starts a program in a folder of its own.
-  os.chdir(os.environ["BUILD_WORKING_DIRECTORY"])
-  environment = {**os.environ, "PYTHONPATH": os.environ["BUILD_WORKSPACE_DIRECTORY"]}
+  os.chdir(os.environ.get("BUILD_WORKING_DIRECTORY", os.curdir))
+  own = str(pathlib.Path(__file__).absolute().parents[1])
+  environment = {**os.environ, "PYTHONPATH": os.environ.get("BUILD_WORKSPACE_DIRECTORY", own)}
   os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment)
 
 
