@@ -37,9 +37,7 @@ NUM_CLASSES = 3
 NUM_PARAMETERS = (NUM_FEATURES + 1) * NUM_CLASSES  # Of softmax regression.
 _NUM_TRAIN = 16
 _NUM_TEST = 4
-SETTINGS = plan_lib.PrivateClusters(
-    2, epsilon=8.0, delta=1e-5, rounds=4, local_steps=2, learning_rate=0.5
-)
+SETTINGS = plan_lib.PrivateClusters(2, epsilon=8.0, delta=1e-5, rounds=4, local_steps=2)
 
 # Examples for training and testing, float32 of shape (n, NUM_FEATURES + 1) with labels last.
 Data = tuple[np.ndarray, np.ndarray]

@@ -16,11 +16,11 @@ body { margin: 0 auto; padding: 1.2rem 1rem 4rem; max-width: 76rem; color: var(-
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .4rem; }
 h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; padding-top: .7rem;
   border-top: 1px solid var(--line); }
-h3, .warning h2 { font-size: .95rem; margin: 1rem 0 .2rem; }
+h3 { font-size: .95rem; margin: 1rem 0 .2rem; }
 p { margin: .4rem 0; max-width: 58rem; }
 .headline { font-size: 1.1rem; font-weight: 600; }
 .caption, figcaption { color: var(--soft); font-size: .9rem; }
-.warning h2 { border: 0; padding: 0; }
+.warning h2 { font-size: .95rem; margin: 1rem 0 .2rem; border: 0; padding: 0; }
 .warning { background: var(--warn); padding: .2rem .8rem .6rem; border-radius: .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }

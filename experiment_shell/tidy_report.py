@@ -23,7 +23,7 @@ from experiment_shell import tidy_tables
 _ABSENT = "–"
 _LETTERS = 58  # Of a title as wide as a figure.
 _LEGEND_COLUMNS = 2
-_LEGEND_ROW = 0.21  # Inches.
+_LEGEND_ROW = 0.19  # Inches.
 
 
 def _formatted(value: Any, form: str | Callable[[Any], str]) -> str:

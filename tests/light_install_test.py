@@ -145,7 +145,8 @@ class LightInstallTest(parameterized.TestCase):
     path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
     cls._process = stack.enter_context(subprocess.Popen(
         [sys.executable, "-c", _RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": path},
+        # Of its own folder, Matplotlib tells; and the first process that ends removes it.
+        env={**os.environ, "PYTHONPATH": path, "MPLCONFIGDIR": str(site)},
     ))
 
   def setUp(self):

@@ -27,15 +27,17 @@ class RunScriptTest(absltest.TestCase):
     expected = f"of the project ['mine.py', '--flag=1'] {folder.full_path}"
     self.assertEqual(output.strip(), expected)
 
-  def test_runs_a_script_without_bazel(self):
-    folder = self.create_tempdir("user")
+  def test_runs_a_script_without_bazel_with_the_users_modules_too(self):
+    folder, library = self.create_tempdir("user"), self.create_tempdir("library")
+    library.create_file("own_module.py")
     folder.create_file("mine.py", content=(
-        "import os, sys; from tools import run_script; print(sys.argv, os.getcwd())"
+        "import os, sys, own_module; from tools import run_script; print(sys.argv, os.getcwd())"
     ))
     environment = {
         name: value for name, value in os.environ.items()
-        if name not in ("BUILD_WORKING_DIRECTORY", "BUILD_WORKSPACE_DIRECTORY", "PYTHONPATH")
+        if name not in ("BUILD_WORKING_DIRECTORY", "BUILD_WORKSPACE_DIRECTORY")
     }
+    environment["PYTHONPATH"] = library.full_path
     output = subprocess.run(
         [sys.executable, os.path.abspath(run_script.__file__), "mine.py", "--flag=1"],
         cwd=folder.full_path, env=environment, check=True, text=True, stdout=subprocess.PIPE,

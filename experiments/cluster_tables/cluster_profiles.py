@@ -169,7 +169,7 @@ def field_variances(
 
 
 def explained(variances: pd.DataFrame) -> pd.DataFrame:
-  """Returns each field's contribution to what the clusters explain, and the share of it explained.
+  """Returns how much each field contributes to what clusters explain, and how much they explain.
 
   The largest contributions come first.  Fields of which nothing is explained are left out,
   and so are the last of many.
@@ -258,8 +258,8 @@ def _draw(table: pd.DataFrame, axes: Axes) -> None:
 
 FIELDS = tidy_experiment.Table(
     "fields", "What the clusters explain, by field",
-    "Contribution: of the variance of all fields that the clusters explain, in the units of "
-    "the fit, how much is this field's. Share explained: how much they explain of its own. At most "
+    "Contribution: the field's part of all variance that the clusters explain, in the units of the "
+    "fit. Share explained: the part of its own variance that they explain. At most "
     f"{_MOST_FEATURES} fields.",
     {"field": "{}", "contribution": "{:.0%}", "share_explained": "{:.0%}"},
     printed=True,

@@ -95,8 +95,10 @@ def _text(value: float, noise_sd: float) -> str:
   """Returns a number and its noise, which has two digits, such as `70.1 ± 0.032`."""
   if math.isnan(value):
     return _UNKNOWN
+  noise_sd = float(f"{noise_sd:.2g}")
   digits = 1 - math.floor(math.log10(noise_sd)) if noise_sd > 0 else 6
-  return " ± ".join(f"{round(x, digits):.{max(digits, 0)}f}" for x in (value, noise_sd))
+  form = f".{digits}f" if 0 <= digits <= 12 else ".12g"
+  return " ± ".join(f"{round(x, digits) + 0:{form}}" for x in (value, noise_sd))
 
 
 def private_frame(centroids: pd.DataFrame) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from fl_clustering.private_clusters import plan as plan_lib
 from fl_clustering.tasks import registry as task_registry
 
 _MAX_INT = 2**31 - 1
+_DEFAULTS = plan_lib.PrivateClusters
 _AT_LEAST_ONE = functools.partial(validate.integer, 1, _MAX_INT)
 
 
@@ -38,7 +39,7 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       float, "The budget's delta; below 1 / number of clients.", 1e-5,
       rule=functools.partial(validate.between, 0, 1),
   )
-  rounds: int = options.option(int, "Rounds of training.", 25, rule=_AT_LEAST_ONE)
+  rounds: int = options.option(int, "Rounds of training.", _DEFAULTS.rounds, rule=_AT_LEAST_ONE)
   clients_per_round: int | None = options.option(
       int,
       "At most how many clients take part in a round. They take turns, so that each takes part in "
@@ -47,17 +48,17 @@ class PrivateClustersConfig(task_registry.TaskOptions):
       None, default_text="all", rule=_AT_LEAST_ONE,
   )
   local_steps: int = options.option(
-      int, "A client's gradient steps in a round, each on all of its examples.", 3,
-      rule=_AT_LEAST_ONE,
+      int, "A client's gradient steps in a round, each on all of its examples.",
+      _DEFAULTS.local_steps, rule=_AT_LEAST_ONE,
   )
   learning_rate: float = options.option(
-      float, "Size of these steps.", 0.5, rule=validate.positive
+      float, "Size of these steps.", _DEFAULTS.learning_rate, rule=validate.positive
   )
   target_unclipped_quantile: float = options.option(
       float,
       "The share of updates that are sent as they are; longer ones are clipped. The noise grows "
       "with the clip norm, which pays where it is small: with many clients.",
-      0.5, rule=functools.partial(validate.within, 0.1, 0.9),
+      _DEFAULTS.target_unclipped_quantile, rule=functools.partial(validate.within, 0.1, 0.9),
   )
   trust: str = options.option(
       str,

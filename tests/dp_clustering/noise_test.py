@@ -76,7 +76,7 @@ class SourceTest(parameterized.TestCase):
       for name, source in _SOURCES[:2]
       for case, scale in (
           ("zero", 0.0), ("negative", -1.0), ("nan", math.nan), ("infinite", math.inf),
-          ("beyond_float64", 1e-101), ("beyond_int64", 2.0**59),
+          ("below_least", 1e-101), ("beyond_int64", 2.0**59),
       )
   )
   def test_refuses_the_scale(self, source, scale):

@@ -358,13 +358,13 @@ class TidyExperimentTest(parameterized.TestCase):
 
     figures = [
         tidy_experiment.Figure("curves", "", "", functools.partial(draw, num_lines))
-        for num_lines in (2, 20)
+        for num_lines in (4, 20)
     ]
     self._measured()
     run = finished_run.FinishedRun(str(self.run_))
     tidy_report.report(dataclasses.replace(_TOY, figures=figures), run)
     short, long = (axes.get_window_extent().height for axes in drawn)
-    self.assertGreater(long, 0.95 * short)
+    self.assertAlmostEqual(long, short, delta=0.03 * short)
 
   def test_the_page_is_one_file_with_all_parts_and_nothing_of_the_network(self):
     page = pathlib.Path(self.undisturbed.join("report.html")).read_text()

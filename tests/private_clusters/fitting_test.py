@@ -85,9 +85,7 @@ class FittingTest(parameterized.TestCase):
   def test_finds_the_kinds_and_reports_those_with_test_rows_and_spends_the_budget(
       self, engine, clients_per_round
   ):
-    settings = plan.PrivateClusters(
-        2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round
-    )
+    settings = plan.PrivateClusters(2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round)
     releases = releases_lib.Releases(1e4, 1e-5, 1)
     taken_part, cache = np.zeros(_NUM_CLIENTS, int), self.create_tempdir().full_path
     self.enter_context(mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}))

@@ -18,9 +18,7 @@ from tests import hostile_clients
 from tests import nightly
 
 # Each client takes part in every other round.
-_SETTINGS = plan.PrivateClusters(
-    2, epsilon=8.0, delta=1e-5, rounds=4, clients_per_round=10, learning_rate=0.5
-)
+_SETTINGS = plan.PrivateClusters(2, epsilon=8.0, delta=1e-5, rounds=4, clients_per_round=10)
 _NUM_CLIENTS = 20
 _NUM_RELEASES = 17
 # By day, the sketches' mean, a round and the report.

@@ -13,11 +13,11 @@ from fl_clustering.sites import nvflare_operator
 
 _EVIL = os.path.abspath("evil")
 _CODE = f"open({_EVIL!r}, 'w')\nfrom nvflare.apis.executor import Executor as Evil\n"
-_lay_out, _at_server = nvflare_kit.lay_out, nvflare_kit._at_server
+_lay_out, _policy = nvflare_kit.lay_out, nvflare_kit._policy
 
 
-def _allow_all(workspace):
-  documents = _at_server(workspace)
+def _allow_all(*folders, **values):
+  documents = _policy(*folders, **values)
   documents["authorization.json"]["permissions"] = {"project_admin": "any"}
   documents["resources.json"]["class_allow_list"] = ["*"]
   return documents
@@ -35,7 +35,7 @@ def _is_refused(kit, names, lay_out, **job):
   """Returns whether all sites refuse a job of this configuration."""
   with (
       mock.patch.object(nvflare_kit, "SITE_JOB", {**nvflare_kit.SITE_JOB, **job}),
-      mock.patch.object(nvflare_kit, "_at_server", _allow_all),
+      mock.patch.object(nvflare_kit, "_policy", _allow_all),
       mock.patch.object(nvflare_kit, "lay_out", lay_out),
   ):
     try:

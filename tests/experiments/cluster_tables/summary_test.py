@@ -115,7 +115,10 @@ class PrivateTest(absltest.TestCase):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
     stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": "none"}
     # A column of the user's is called as one of ours.
-    rows = [[0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0]]
+    rows = [
+        [0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0],
+        [2, -0.01, 9.96, 70.1, 1e-17, 1e-17, 1e30],
+    ]
     names = ["cluster", "noisy_count", "count_sd", "cluster", "b", "noise_sd of cluster", "of b"]
     centroids = pd.DataFrame(rows, columns=names).astype(str)
     results = pd.DataFrame([{"num_clusters": 2, "metric": "rounds", "value": 6.0}])
@@ -134,11 +137,12 @@ class PrivateTest(absltest.TestCase):
     shown = {name for name, frame in frames.items() if len(frame)}
     self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
     self.assertEqual(frames["centroids"].to_numpy().tolist(), [
-        ["noisy_count", "90.4 ± 8.0", "20.0 ± 8.0"], ["cluster", "71.52 ± 0.25", "82.50 ± 0.50"],
-        ["b", "unknown", "50.0 ± 3.0"],
+        ["noisy_count", "90.4 ± 8.0", "20.0 ± 8.0", "0 ± 10"],
+        ["cluster", "71.52 ± 0.25", "82.50 ± 0.50", "70.1 ± 1e-17"],
+        ["b", "unknown", "50.0 ± 3.0", "0 ± 1e+30"],
     ])
     (row,) = frames["headline"].to_dict("records")
-    self.assertIn("2, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
+    self.assertIn("3, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
 
   def test_a_budget_that_protects_little_is_warned_of(self):
     for settings, name in (
