@@ -4,6 +4,7 @@ from unittest import mock
 
 from absl.testing import parameterized
 
+from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import models
 from fl_clustering.tasks import networks
@@ -21,6 +22,11 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     )
     self.assertEqual((config.learning_rate, config.batch_size), (0.1, 20))
     self.assertEqual(config.methods, ("kmeans", "dynamic_distance", "hierarchical"))
+
+  @parameterized.parameters(*engines.ENGINES)
+  def test_the_engine_is_one_that_is_installed(self, name):
+    with mock.patch.object(engines, "is_installed", name.__eq__):
+      self.assertEqual(_Config().engine, name)
 
   def test_options_of_chosen_groupings_are_completed(self):
     config = _Config(methods=("dynamic_distance",))

@@ -95,7 +95,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
       str,
       "What trains the clients' models. " + options.listed(engines.ENGINES) + " Each draws its own "
       "random numbers, so their runs differ as those of two seeds do.",
-      engines.TFF, values=engines.ENGINES,
+      None, values=engines.ENGINES,
       default_text="tff; jax where TensorFlow Federated is not installed",
   )
   methods: tuple[str, ...] = options.option(
@@ -150,6 +150,7 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     self._set("personal", tuple(self.personal))
     self._set("controls", tuple(self.controls))
     super().__post_init__()
+    self._set("engine", self.engine or engines.usual())
     self._check_clients()
     if self.dataset is None:
       self._check_own_task()
