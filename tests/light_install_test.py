@@ -145,7 +145,7 @@ class LightInstallTest(parameterized.TestCase):
     path = os.pathsep.join([str(site), *filter(None, map(os.path.abspath, sys.path))])
     cls._process = stack.enter_context(subprocess.Popen(
         [sys.executable, "-c", _RUN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        # Of its own folder, Matplotlib tells; and the first process that ends removes it.
+        # One that Matplotlib makes itself would be removed by the first process that ends.
         env={**os.environ, "PYTHONPATH": path, "MPLCONFIGDIR": str(site)},
     ))
 
