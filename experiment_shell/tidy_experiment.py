@@ -184,7 +184,10 @@ class Experiment:
         output_folder.REPORT: "figures, tables and settings on one page",
         output_folder.SUMMARY: "the headline, and how many cells failed",
         finished_run.CONFIG: "settings, data, versions",
-        **{f"{name}.csv": "what was measured, a row for every number" for name in self.tidy},
+        **{
+            f"{name}.csv": f"a row for every {', '.join(list(columns)[:-1])}"
+            for name, columns in self.columns.items()
+        },
         FAILURES: "the cells that failed, and their last words; --resume tries them again",
         JOURNAL: "what was measured so far, until all is",
         **self.files,

@@ -67,7 +67,7 @@ class ReferenceTest(absltest.TestCase):
     paths = glob.glob("experiments/presets/*.flags")
     there = [os.path.basename(path)[:-len(".flags")] for path in paths]
     self.assertCountEqual(_headings(text, 3), there)
-    self.assertIn("### study_hospitals\n\nAs hospitals, with five seeds", text)
+    self.assertIn("### study_tuned_hospitals\n\nAs study_tuned, on heart disease", text)
     self.assertIn("\n--dataset=files\n", text)
 
   def test_every_experiment_has_its_files(self):
