@@ -25,7 +25,7 @@ class OutputTest(absltest.TestCase):
         "--dataset=digits", "--num_clients=9", "--num_new_clients=1", "--partition=rotated",
         "--num_groups=2", "--pretrain_rounds=2", "--cluster_rounds=2", "--num_clusters=2",
         "--batch_size=100", "--client_epochs_per_round=1", "--control_repeats=2",
-        "--model=logistic", f"--output_dir={cls.folder}",
+        "--model=logistic", "--tensorboard", f"--output_dir={cls.folder}",
     )
     assert cls.result.code == 0, cls.result.stderr
 
@@ -48,8 +48,10 @@ class OutputTest(absltest.TestCase):
         [
             *(f"{name}.csv" for name in experiment.EXPERIMENT.tidy), "checkpoints",
             "client_weights.npz", "config.json", "figures", "report.html", "summary.json", "tables",
+            "tensorboard",
         ],
     )
+    self.assertLen(os.listdir(os.path.join(self.folder, "tensorboard")), 1)
     document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["experiment"], "three_phase_emnist")
     self.assertEqual(document["config"]["seed"], 0)

@@ -323,6 +323,15 @@ class ParquetTest(_ReadTest):
       self.assertEqual(table.to_numpy().tolist(), [[1.5, "abc"], [-2.0, "d\u00e9"]])
     self.assertEqual(read.texts(path, ",", ("k",))["k"].tolist(), texts)
 
+  def test_a_frame_in_parts(self):
+    parts = [pa.table({"x": cells}) for cells in (["1", "2"], ["3", "tall"])]
+    frame, wrong = pa.concat_tables([parts[0], parts[0]]), pa.concat_tables(parts)
+    schema = schema_lib.strict(("x",))
+    self.assertEqual(read.from_frame(frame, schema)["x"].tolist(), [1, 2, 1, 2])
+    with self.assertRaises(bad_table.BadTable) as caught:
+      read.from_frame(wrong, schema)
+    self.assertEqual((caught.exception.line, caught.exception.column), (4, "x"))
+
   # Cells that only Python would write as texts.
   @parameterized.named_parameters(
       ("bytes", pa.array([b"u", b"v"])), ("list", pa.array([[1], [2]])),

@@ -136,6 +136,7 @@ class PrivateTest(absltest.TestCase):
 
     shown = {name for name, frame in frames.items() if len(frame)}
     self.assertEqual(shown, {"headline", "centroids", "leaves", "guarantee"})
+    self.assertEqual([*frames["centroids"]], ["column", "0", "1", "2"])
     self.assertEqual(frames["centroids"].to_numpy().tolist(), [
         ["noisy_count", "90.4 ± 8.0", "20.0 ± 8.0", "0 ± 10"],
         ["cluster", "71.52 ± 0.25", "82.50 ± 0.50", "70.1 ± 1e-17"],
