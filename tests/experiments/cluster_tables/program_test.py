@@ -483,6 +483,7 @@ class ViewsTest(_ProgramTest):
       _run(f"--data_dir={self.data}", *flags, f"--output_dir={self.out}")
     self.assertFalse(os.path.exists(self.out))
 
+
 class BadInputTest(_ProgramTest):
 
   _OWN = "--data_dir={0}/a"
@@ -496,6 +497,8 @@ class BadInputTest(_ProgramTest):
       ((*_PRIVATE, "--max_points=2", "--public_num_points=9"), "`public_num_points`"),
       ((*_PRIVATE[:-1], "--schema={0}/unbounded.json"), "`radius`"),
       ((*_PRIVATE[:-1], "--schema={0}/far.json", "--radius=1.75"), "`radius`"),
+      (("--federation={0}/agreed.json", "--num_clusters=2", "--kit={0}"), "`schema`"),
+      (("--federation={0}/agreed.json", "--num_clusters=2", "--schema={0}/schema.json"), "`kit`"),
       (("--data_dir=/no/such",), "/no/such"),
       (("--data_dir={0}/bad",), "b.csv, line 3, column 'x'"),
       ((*_PRIVATE, "--exclude=y"), "exclude"),
