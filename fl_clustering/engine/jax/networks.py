@@ -30,41 +30,63 @@ def unflatten(model: model_lib.Model, vector: jax.Array) -> list[jax.Array]:
   return [piece.reshape(shape) for piece, shape in zip(pieces, shapes)]
 
 
-def _patches(x: jax.Array) -> jax.Array:
-  """Returns what a 3x3 kernel sees at each place, of shape (n, h - 2, w - 2, 9 channels)."""
-  height, width = x.shape[1] - _SIDE + 1, x.shape[2] - _SIDE + 1
-  return jnp.concatenate(
-      [x[:, i : i + height, j : j + width] for i in range(_SIDE) for j in range(_SIDE)], axis=-1
-  )
+def _seen(x: jax.Array, step: int = 1, first: tuple[int, int] = (0, 0)) -> list[jax.Array]:
+  """Returns what each number of a 3x3 kernel sees at every `step`-th place, from the first on."""
+  height, width = ((n - _SIDE + 1) // step * step for n in x.shape[1:3])
+  return [
+      x[:, row : row + height : step, column : column + width : step]
+      for row in range(first[0], first[0] + _SIDE) for column in range(first[1], first[1] + _SIDE)
+  ]
 
 
 def _by_patches(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  return jnp.matmul(_patches(x), kernel.reshape(-1, kernel.shape[-1]), precision=EXACT)
+  patches = jnp.concatenate(_seen(x), axis=-1)
+  return jnp.matmul(patches, kernel.reshape(-1, kernel.shape[-1]), precision=EXACT)
 
 
-@jax.custom_vjp
-def _of_one_channel(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  """Nine multiplications and additions, which XLA fuses; the input of a model has no gradient."""
-  height, width = x.shape[1] - _SIDE + 1, x.shape[2] - _SIDE + 1
-  return functools.reduce(jnp.add, [
-      x[:, i : i + height, j : j + width] * kernel[i, j]
-      for i in range(_SIDE) for j in range(_SIDE)
-  ])
+def _largest(of_squares: Sequence[jax.Array]) -> jax.Array:
+  """Returns the largest of each square; of equal ones the first has the gradient, as in TF."""
+  return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), of_squares)
 
 
-def _forward(x: jax.Array, kernel: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-  return _of_one_channel(x, kernel), (x, kernel)
+def _seen_by_place(x: jax.Array, pool: int) -> list[list[jax.Array]]:
+  """Returns what the kernel sees at each place of the squares that are pooled."""
+  return [_seen(x, pool, (row, column)) for row in range(pool) for column in range(pool)]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Array:
+  """Returns `_pooled` of a model's input, which has no gradient."""
+  return _forward(x, kernel, pool)[0]
+
+
+def _forward(
+    x: jax.Array, kernel: jax.Array, pool: int
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array, list[jax.Array]]]:
+  # Nine multiplications and additions for each place, which XLA fuses.
+  numbers = kernel.reshape(-1, kernel.shape[-1])
+  squares = [
+      functools.reduce(jnp.add, map(jnp.multiply, seen, numbers))
+      for seen in _seen_by_place(x, pool)
+  ]
+  return _largest(squares), (x, kernel, squares)
 
 
 def _backward(
-    saved: tuple[jax.Array, jax.Array], gradient: jax.Array
+    pool: int, saved: tuple[jax.Array, jax.Array, list[jax.Array]], gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-  x, kernel = saved
-  _, of_kernel = jax.vjp(lambda k: _by_patches(x, k), kernel)
-  return jnp.zeros_like(x), of_kernel(gradient)[0]
+  # By place, so that no image of gradients is made in which most are zeros.
+  x, kernel, squares = saved
+  _, gradients = jax.vjp(lambda *own: _largest(own), *squares)
+  patches = [jnp.concatenate(seen, axis=-1) for seen in _seen_by_place(x, pool)]
+  sums = jnp.tensordot(
+      jnp.concatenate(patches), jnp.concatenate(gradients(gradient)), ((0, 1, 2), (0, 1, 2)),
+      precision=EXACT,
+  )
+  return jnp.zeros_like(x), sums.reshape(kernel.shape)
 
 
-_of_one_channel.defvjp(_forward, _backward)
+_pooled_of_one_channel.defvjp(_forward, _backward)
 
 
 def _by_xla(x: jax.Array, kernel: jax.Array) -> jax.Array:
@@ -73,18 +95,17 @@ def _by_xla(x: jax.Array, kernel: jax.Array) -> jax.Array:
   )
 
 
-def _convolution(x: jax.Array, kernel: jax.Array, is_alone: bool) -> jax.Array:
+def _pooled(x: jax.Array, kernel: jax.Array, pool: int, is_alone: bool) -> jax.Array:
+  """Returns a convolution, and the largest of each square of `pool` times `pool`."""
   if kernel.shape[2] == 1:
-    return _of_one_channel(x, kernel)
+    return _pooled_of_one_channel(x, kernel, pool)
   # XLA's own is the fastest, but its gradients are slow on a CPU; and on a GPU it is 20 times
   # slower, where `vmap` makes grouped convolutions of clients' kernels.
-  return _by_xla(x, kernel) if is_alone else _by_patches(x, kernel)
-
-
-def _max_pool(x: jax.Array, size: int) -> jax.Array:
-  """Returns the largest of each square; of equal ones the first has the gradient, as in TF."""
-  squares = [x[:, i::size, j::size] for i in range(size) for j in range(size)]
-  return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), squares)
+  convolve = _by_xla if is_alone else _by_patches
+  # What pooling drops isn't computed.
+  height, width = ((n - _SIDE + 1) // pool * pool + _SIDE - 1 for n in x.shape[1:3])
+  found = convolve(x[:, :height, :width], kernel)
+  return _largest([found[:, i::pool, j::pool] for i in range(pool) for j in range(pool)])
 
 
 def _dropout(x: jax.Array, rate: float, key: jax.Array | None, number: int) -> jax.Array:
@@ -118,9 +139,7 @@ def logits(
     kernel, bias = next(pairs)
     if kind == "conv":
       pool = following[1] if following is not None and following[0] == "pool" else 1
-      # What pooling drops isn't computed; and bias and ReLU keep the order of numbers.
-      height, width = ((n - _SIDE + 1) // pool * pool + _SIDE - 1 for n in hidden.shape[1:3])
-      hidden = _max_pool(_convolution(hidden[:, :height, :width], kernel, is_alone), pool)
+      hidden = _pooled(hidden, kernel, pool, is_alone)  # Bias and ReLU keep the order of numbers.
     else:
       hidden = jnp.matmul(hidden.reshape(-1, kernel.shape[0]), kernel, precision=EXACT)
     hidden += bias

@@ -59,14 +59,25 @@ class NetworksTest(parameterized.TestCase):
     for gradient, of_tensorflow in zip(gradients, expected_gradients):
       np.testing.assert_allclose(gradient, of_tensorflow, atol=1e-6)
 
-  def test_of_equal_numbers_in_a_square_the_same_is_taken_as_in_tensorflow(self):
+  @parameterized.product(channels=(1, 4), pool=(1, 2, 3), is_alone=(False, True))
+  def test_of_equal_numbers_in_a_square_the_same_is_taken_as_in_tensorflow(
+      self, channels, pool, is_alone
+  ):
     rng = np.random.default_rng(1)
-    inputs = rng.integers(0, 2, (3, 8, 6, 4)).astype(np.float32)
-    weights = rng.random((3, 4, 3, 4), np.float32)
+    inputs = rng.integers(0, 2, (3, 9, 13, channels)).astype(np.float32)
+    kernel = rng.integers(-1, 2, (3, 3, channels, 5)).astype(np.float32)
     with tf.GradientTape() as tape:
-      tape.watch(tensor := tf.constant(inputs))
-      total = tf.reduce_sum(weights * tf.nn.max_pool2d(tensor, 2, 2, "VALID"))
-    found = jax.grad(lambda x: jnp.sum(weights * networks._max_pool(x, 2)))(jnp.asarray(inputs))
+      tape.watch(tensor := tf.constant(kernel))
+      convolved = tf.nn.conv2d(inputs, tensor, 1, "VALID")
+      expected = tf.nn.max_pool2d(convolved, pool, pool, "VALID")
+      weights = rng.integers(1, 9, expected.shape).astype(np.float32)
+      total = tf.reduce_sum(weights * expected)
+
+    def pooled(own):
+      return networks._pooled(jnp.asarray(inputs), own, pool, is_alone)
+
+    np.testing.assert_array_equal(pooled(jnp.asarray(kernel)), expected)
+    found = jax.grad(lambda own: jnp.sum(weights * pooled(own)))(jnp.asarray(kernel))
     np.testing.assert_array_equal(found, tape.gradient(total, tensor))
 
   def test_dropout_drops_its_share_and_keeps_the_mean(self):
