@@ -185,7 +185,7 @@ class Experiment:
         output_folder.SUMMARY: "the headline, and how many cells failed",
         finished_run.CONFIG: "settings, data, versions",
         **{
-            f"{name}.csv": f"a row for every {', '.join(list(columns)[:-1])}"
+            f"{name}.csv": f"a row for every number; columns {', '.join(columns)}"
             for name, columns in self.columns.items()
         },
         FAILURES: "the cells that failed, and their last words; --resume tries them again",

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
 from clustering_basics import randomness
 from dp_clustering import ledger as ledger_lib
@@ -84,10 +85,14 @@ def next_model(
     noise = model.widths[view] * variance
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
-    # The part of a move that is kept takes the place of as large a part of what was there.
-    kept, variance = kept[:, np.newaxis], variance[:, np.newaxis]
-    before = ((1 - kept) * noise_sd[:, place]) ** 2
-    next_sd[:, place] = np.sqrt(before + kept**2 * variance)
+    kept, variance, squares = (x[:, np.newaxis] for x in (kept, variance, squares))
+    # Of a move that is noise, `share` of it, on average, takes back what was there.
+    expected = noise_sd[:, place] ** 2 + variance
+    share = 1 - variance / expected
+    # More is kept of what noise makes larger; beyond its 95% quantile it is no noise.
+    largest = expected * special.chdtri(model.widths[view], 0.05) / model.widths[view]
+    square = np.clip(squares / model.widths[view], expected, largest)
+    next_sd[:, place] = np.sqrt((kept - share) ** 2 * square + share * variance)
   return model.moved(moves, weigh(np.maximum(sums.view_costs, 0.0))), next_sd
 
 

@@ -144,7 +144,8 @@ def checked_norms(
   if len(given) != len(schemas):
     raise validate.error("view_norms", f"be {len(schemas)} numbers", view_norms)
   found = [_checked_norm(one, norm, "view_norms") for one, norm in zip(schemas.values(), given)]
-  return {"view_norms": [norm for norm, _ in found]}, [text for _, own in found for text in own]
+  warnings = [f"{view}: {text}" for view, (_, own) in zip(schemas, found) for text in own]
+  return {"view_norms": [norm for norm, _ in found]}, warnings
 
 
 def means(blocks: Iterable[np.ndarray], names: Sequence[str]) -> np.ndarray:

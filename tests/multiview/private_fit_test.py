@@ -19,6 +19,7 @@ from fl_clustering.multiview import sums as sums_lib
 from fl_clustering.points import given_clients
 from fl_clustering.points import privacy as privacy_lib
 from fl_clustering.points import secure_sums
+from tests import nightly
 
 _WIDTHS = (3, 4)
 _NORMS = (7.0, 0.7)
@@ -165,6 +166,22 @@ class PrivateFitTest(_Case):
     self.assertAlmostEqual(noise_factor, factor)
 
 
+  # Seeded: the ratios are 1.04 and 0.95.
+  def test_whole_fits_vary_by_the_noise_that_they_state(self):
+    clients, fits = _split(_views(), 3), []
+    config = _config(epsilon=8.0)
+    for seed in range(nightly.either(30, 60)):
+      fits.append(self._fit(clients, config, noise_lib.SeededNoise(seed)).noise)
+    centers = np.array([fit.centers for fit in fits])
+    # A cluster has another number in each.
+    order = np.linalg.norm(centers[:, :, np.newaxis] - centers[0], axis=3).argmin(axis=1)
+    centers = np.take_along_axis(centers, order[:, :, np.newaxis], axis=1)
+    sd = np.take_along_axis(np.array([fit.noise_sd for fit in fits]), order[:, :, np.newaxis], 1)
+    for place in sums_lib.columns(_WIDTHS):
+      ratio = math.sqrt(centers[..., place].var(axis=0).mean() / (sd[..., place] ** 2).mean())
+      self.assertBetween(ratio, 0.8, 1.15)
+
+
 class HeldTest(_Case):
 
   def test_what_the_clients_hold_is_in_the_balls_and_on_the_grid(self):
@@ -195,7 +212,7 @@ class NextModelTest(absltest.TestCase):
     )
     after, self.noise_sd = private_fit.next_model(
         model, sums, std, weigh or (lambda costs: np.full(2, 0.5)), noise_factor,
-        np.array([[7e3] * 7, [np.inf] * 7]),
+        np.array([[7e3] * 7, [1.0] * 7]),
     )
     return after
 
@@ -209,7 +226,13 @@ class NextModelTest(absltest.TestCase):
     # Half of the move is kept, and half of what was there: of noise, the root of their squares.
     noise = np.array([1e5 / math.sqrt(2) / 10] * 3 + [5e4 / math.sqrt(2) / 10] * 4)
     np.testing.assert_allclose(self.noise_sd[0], np.hypot(3.5e3, noise / 2), rtol=1e-3)
-    np.testing.assert_array_equal(self.noise_sd[1], np.full(7, np.inf))
+    # Where nothing was there, all of the move is noise: twice as much, squared, as on average.
+    np.testing.assert_allclose(self.noise_sd[1], noise / math.sqrt(2), rtol=1e-3)
+    # But no move is that is far larger than noise: the 95% quantile, of tables of chi squared.
+    self._next(100 * sums, np.full((2, 2), 100.0), 10 / math.sqrt(2))
+    of_views = [7.815 / 3] * 3 + [9.488 / 4] * 4
+    np.testing.assert_allclose(self.noise_sd[1], noise * np.sqrt(of_views), rtol=1e-3)
+    np.testing.assert_allclose(self.noise_sd[0], noise, rtol=0.4)
 
   def test_a_center_with_hardly_any_points_stays(self):
     after = self._next(np.full((2, 7), 1e3), [[100, 1.9], [0.5, -3.0]], 1.0)

@@ -44,9 +44,13 @@ def _by_patches(x: jax.Array, kernel: jax.Array) -> jax.Array:
   return jnp.matmul(patches, kernel.reshape(-1, kernel.shape[-1]), precision=EXACT)
 
 
-def _largest(of_squares: Sequence[jax.Array]) -> jax.Array:
-  """Returns the largest of each square; of equal ones the first has the gradient, as in TF."""
-  return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), of_squares)
+def _largest(by_place: Sequence[jax.Array]) -> jax.Array:
+  """Returns the largest of each square; of equal ones the first has the gradient, as in TF.
+
+  Args:
+    by_place: The numbers of all squares at each of their places.
+  """
+  return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), by_place)
 
 
 def _seen_by_place(x: jax.Array, pool: int) -> list[list[jax.Array]]:
@@ -65,22 +69,23 @@ def _forward(
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array, list[jax.Array]]]:
   # Nine multiplications and additions for each place, which XLA fuses.
   numbers = kernel.reshape(-1, kernel.shape[-1])
-  squares = [
+  by_place = [
       functools.reduce(jnp.add, map(jnp.multiply, seen, numbers))
       for seen in _seen_by_place(x, pool)
   ]
-  return _largest(squares), (x, kernel, squares)
+  return _largest(by_place), (x, kernel, by_place)
 
 
 def _backward(
     pool: int, saved: tuple[jax.Array, jax.Array, list[jax.Array]], gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   # By place, so that no image of gradients is made in which most are zeros.
-  x, kernel, squares = saved
-  _, gradients = jax.vjp(lambda *own: _largest(own), *squares)
+  x, kernel, by_place = saved
+  _, pull_back = jax.vjp(_largest, by_place)
+  (gradients,) = pull_back(gradient)
   patches = [jnp.concatenate(seen, axis=-1) for seen in _seen_by_place(x, pool)]
   sums = jnp.tensordot(
-      jnp.concatenate(patches), jnp.concatenate(gradients(gradient)), ((0, 1, 2), (0, 1, 2)),
+      jnp.concatenate(patches), jnp.concatenate(gradients), ((0, 1, 2), (0, 1, 2)),
       precision=EXACT,
   )
   return jnp.zeros_like(x), sums.reshape(kernel.shape)
@@ -96,7 +101,7 @@ def _by_xla(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def _pooled(x: jax.Array, kernel: jax.Array, pool: int, is_alone: bool) -> jax.Array:
-  """Returns a convolution, and the largest of each square of `pool` times `pool`."""
+  """Returns the largest of each `pool` x `pool` square of a 3x3 convolution."""
   if kernel.shape[2] == 1:
     return _pooled_of_one_channel(x, kernel, pool)
   # XLA's own is the fastest, but its gradients are slow on a CPU; and on a GPU it is 20 times

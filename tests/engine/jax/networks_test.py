@@ -1,3 +1,5 @@
+import itertools
+
 from absl.testing import parameterized
 import jax
 import jax.numpy as jnp
@@ -59,26 +61,31 @@ class NetworksTest(parameterized.TestCase):
     for gradient, of_tensorflow in zip(gradients, expected_gradients):
       np.testing.assert_allclose(gradient, of_tensorflow, atol=1e-6)
 
-  @parameterized.product(channels=(1, 4), pool=(1, 2, 3), is_alone=(False, True))
-  def test_of_equal_numbers_in_a_square_the_same_is_taken_as_in_tensorflow(
+  @parameterized.parameters(*itertools.product((1, 4), (1, 2, 3), (False,)), (4, 2, True))
+  def test_what_is_pooled_and_its_gradient_are_those_of_tensorflow_where_numbers_are_equal(
       self, channels, pool, is_alone
   ):
     rng = np.random.default_rng(1)
     inputs = rng.integers(0, 2, (3, 9, 13, channels)).astype(np.float32)
-    kernel = rng.integers(-1, 2, (3, 3, channels, 5)).astype(np.float32)
-    with tf.GradientTape() as tape:
-      tape.watch(tensor := tf.constant(kernel))
-      convolved = tf.nn.conv2d(inputs, tensor, 1, "VALID")
-      expected = tf.nn.max_pool2d(convolved, pool, pool, "VALID")
-      weights = rng.integers(1, 9, expected.shape).astype(np.float32)
+    kernels = rng.integers(-1, 2, (2, 3, 3, channels, 5)).astype(np.float32)
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch(tensors := tf.constant(kernels))
+      expected = tf.stack([
+          tf.nn.max_pool2d(tf.nn.conv2d(inputs, tensors[place], 1, "VALID"), pool, pool, "VALID")
+          for place in range(2)
+      ])
+      weights = rng.integers(1, 9, expected.shape[1:]).astype(np.float32)
       total = tf.reduce_sum(weights * expected)
 
-    def pooled(own):
-      return networks._pooled(jnp.asarray(inputs), own, pool, is_alone)
+    def pooled(kernel):
+      return networks._pooled(jnp.asarray(inputs), kernel, pool, is_alone)
 
-    np.testing.assert_array_equal(pooled(jnp.asarray(kernel)), expected)
-    found = jax.grad(lambda own: jnp.sum(weights * pooled(own)))(jnp.asarray(kernel))
-    np.testing.assert_array_equal(found, tape.gradient(total, tensor))
+    # One model after the other, and side by side.
+    for of_all in (lambda f: lambda x: jnp.stack([f(x[0]), f(x[1])]), jax.vmap):
+      np.testing.assert_array_equal(of_all(pooled)(jnp.asarray(kernels)), expected)
+      gradient = jax.grad(lambda kernel: jnp.sum(weights * pooled(kernel)))
+      found = of_all(gradient)(jnp.asarray(kernels))
+      np.testing.assert_array_equal(found, tape.gradient(total, tensors))
 
   def test_dropout_drops_its_share_and_keeps_the_mean(self):
     ones, key = jnp.ones((50, 400)), jax.random.PRNGKey(3)
