@@ -1,8 +1,8 @@
 """Private centers with what is known of their noise.
 
 All of it follows from noisy releases and their public settings, so it costs no privacy.  The noise
-is that of a noisy sum of points over their noisy number, given which points a center has: that
-these depend on the noise of earlier releases is not in it.
+is that of a noisy sum of points over their noisy number, given which points a center has, and of
+views also how far it was to move: that these depend on the noise of earlier releases is not in it.
 """
 
 from __future__ import annotations

@@ -73,26 +73,29 @@ def next_model(
     std: The standard deviation of the noise on `residual_sums`, of that which was asked for.
     noise_factor: By how much more it is.
     noise_sd: The standard deviation of the noise on every coordinate of the model's centers, in
-      grid steps, of shape (K, D).
+      grid steps, of shape (K, D), finite.  That which is returned is expected given how far each
+      center was to move.
   """
   # A quotient of noise by noise would be anywhere.
   moves = server_step.moves(model, sums, least_kernel_weight=max(1.0, 2 * std))
   next_sd = noise_sd.copy()
-  for view, place in enumerate(sums_lib.columns(model.widths)):
+  for view, (width, place) in enumerate(zip(model.widths, sums_lib.columns(model.widths))):
     weights = np.maximum(sums.kernel_weights[:, view], 1.0)
     variance = (noise_factor * std / weights) ** 2 / model.rates[view]
     squares = (moves[:, place] ** 2).sum(axis=1)
-    noise = model.widths[view] * variance
+    noise = width * variance
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
     kept, variance, squares = (x[:, np.newaxis] for x in (kept, variance, squares))
-    # Of a move that is noise, `share` of it, on average, takes back what was there.
-    expected = noise_sd[:, place] ** 2 + variance
-    share = 1 - variance / expected
-    # More is kept of what noise makes larger; beyond its 95% quantile it is no noise.
-    largest = expected * special.chdtri(model.widths[view], 0.05) / model.widths[view]
-    square = np.clip(squares / model.widths[view], expected, largest)
-    next_sd[:, place] = np.sqrt((kept - share) ** 2 * square + share * variance)
+    # Were there nothing but noise, a move would be that of the round less what was there, of which
+    # it takes `share` back, on average.  Keeping another part adds the noise of this very move, as
+    # large moves are kept more; beyond the 95% quantile of noise, a move counts as that quantile.
+    before = noise_sd[:, place] ** 2
+    share = before / (before + variance)
+    largest = (before + variance) * special.chdtri(width, 0.05) / width
+    square = np.minimum(squares / width, largest)
+    after = np.sqrt((kept - share) ** 2 * square + share * variance)
+    next_sd[:, place] = np.where(squares > 0, after, noise_sd[:, place])  # Or nothing was learned.
   return model.moved(moves, weigh(np.maximum(sums.view_costs, 0.0))), next_sd
 
 
