@@ -87,9 +87,10 @@ def next_model(
     kept = np.clip(1 - noise / np.maximum(squares, 1.0), 0, 1)  # A step is nothing.
     moves[:, place] *= kept[:, np.newaxis]
     kept, variance, squares = (x[:, np.newaxis] for x in (kept, variance, squares))
-    # Were there nothing but noise, a move would be that of the round less what was there, of which
-    # it takes `share` back, on average.  Keeping another part adds the noise of this very move, as
-    # large moves are kept more; beyond the 95% quantile of noise, a move counts as that quantile.
+    # Suppose that the points' mean is where it was.  A move is then the round's noise less that of
+    # the center, and adding `share` of it leaves the least noise.  Another part adds to that by the
+    # square of this very move, as large moves are kept more.  A move beyond the 95% quantile of
+    # noise is real, and counts as that quantile.
     before = noise_sd[:, place] ** 2
     share = before / (before + variance)
     largest = (before + variance) * special.chdtri(width, 0.05) / width

@@ -68,9 +68,9 @@ def _forward(
     x: jax.Array, kernel: jax.Array, pool: int
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array, list[jax.Array]]]:
   # Nine multiplications and additions for each place, which XLA fuses.
-  numbers = kernel.reshape(-1, kernel.shape[-1])
+  weights = kernel.reshape(-1, kernel.shape[-1])
   by_place = [
-      functools.reduce(jnp.add, map(jnp.multiply, seen, numbers))
+      functools.reduce(jnp.add, map(jnp.multiply, seen, weights))
       for seen in _seen_by_place(x, pool)
   ]
   return _largest(by_place), (x, kernel, by_place)
