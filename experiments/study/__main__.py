@@ -30,7 +30,7 @@ option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
     "Processes that run at the same time, each with its share of the cores. The numbers don't "
-    "depend on it. Default: one per core; with --engine=jax 1, as all would share an accelerator.")
+    "depend on it. Default: one per core; on an accelerator 1, as all would share it.")
 flags.DEFINE_string(
     "cluster", None,
     "Address of a Dask scheduler, such as tcp://scheduler:8786, whose workers measure in place of "
@@ -66,19 +66,17 @@ def config() -> config_lib.StudyConfig:
 
 def main() -> None:
   with contextlib.ExitStack() as stack:
-    client = None
+    client, has_accelerator = None, False
     with launch.input_errors():
       settings = config()
       if flags.FLAGS.cluster is not None:
         client = stack.enter_context(cell_processes.connected(flags.FLAGS.cluster))
       elif settings.run.engine == engines.JAX:
         # Elsewhere, as this process would keep the memory of an accelerator from the cells.
-        cell_processes.call(data.check_engine, settings.run.engine)
+        has_accelerator = cell_processes.call(data.check_engine, settings.run.engine)
     from experiments.study import cells  # It takes long to import.
 
-    jobs = flags.FLAGS.jobs or core_count.usable()
-    if flags.FLAGS.jobs is None and client is None and settings.run.engine == engines.JAX:
-      jobs = 1
+    jobs = flags.FLAGS.jobs or (1 if has_accelerator else core_count.usable())
     data_dir = flags.FLAGS.data_dir
     if client is not None and data_dir is not None:
       data_dir = os.path.abspath(data_dir)  # Workers have working folders of their own.

@@ -22,12 +22,17 @@ def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
   return {**settings, "engine": engine}
 
 
-def check_engine(engine: str) -> None:
-  """Raises a ValueError if an installed engine can't be used here, as far as can be known now."""
-  if engine == engines.JAX:
-    from fl_clustering.engine.jax import devices  # It changes the environment, for JAX.
+def check_engine(engine: str) -> bool:
+  """Returns whether an engine computes on an accelerator.
 
-    devices.local()
+  Raises:
+    ValueError: If an installed engine can't be used here, as far as can be known now.
+  """
+  if engine != engines.JAX:
+    return False
+  from fl_clustering.engine.jax import devices  # It changes the environment, for JAX.
+
+  return devices.local()[0].platform != "cpu"
 
 
 def engine_line(engine: str) -> str | None:

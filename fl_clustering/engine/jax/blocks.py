@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 # What a block takes of a device, about.
 _BLOCK_BYTES = 2**32
 _MOST_CLIENTS = 1000
-# On a CPU clients come one after the other, and a block only saves calls.
-_CLIENTS_ON_CPU = 16
+# On a CPU clients come one after the other: a block saves calls, and cores share small ones evenly.
+_CLIENTS_ON_CPU = 4
 _EXAMPLES_ON_CPU = 1024
 _MOST_EXAMPLES = 16_384
 # A model, its update, its gradient and the start.

@@ -30,12 +30,18 @@ def unflatten(model: model_lib.Model, vector: jax.Array) -> list[jax.Array]:
   return [piece.reshape(shape) for piece, shape in zip(pieces, shapes)]
 
 
-def _seen(x: jax.Array, step: int = 1, first: tuple[int, int] = (0, 0)) -> list[jax.Array]:
-  """Returns what each number of a 3x3 kernel sees at every `step`-th place, from the first on."""
+def _seen(
+    x: jax.Array, step: int = 1, first: tuple[int, int] = (0, 0), side: int = _SIDE
+) -> list[jax.Array]:
+  """Returns what each place of a square window sees as it moves by `step`, from the first on.
+
+  Args:
+    side: The window's; by default a kernel's.
+  """
   height, width = ((n - _SIDE + 1) // step * step for n in x.shape[1:3])
   return [
       x[:, row : row + height : step, column : column + width : step]
-      for row in range(first[0], first[0] + _SIDE) for column in range(first[1], first[1] + _SIDE)
+      for row in range(first[0], first[0] + side) for column in range(first[1], first[1] + side)
   ]
 
 
@@ -53,11 +59,6 @@ def _largest(by_place: Sequence[jax.Array]) -> jax.Array:
   return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), by_place)
 
 
-def _seen_by_place(x: jax.Array, pool: int) -> list[list[jax.Array]]:
-  """Returns what the kernel sees at each place of the squares that are pooled."""
-  return [_seen(x, pool, (row, column)) for row in range(pool) for column in range(pool)]
-
-
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Array:
   """Returns `_pooled` of a model's input, which has no gradient."""
@@ -66,29 +67,39 @@ def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Ar
 
 def _forward(
     x: jax.Array, kernel: jax.Array, pool: int
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array, list[jax.Array]]]:
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
   # Nine multiplications and additions for each place, which XLA fuses.
   weights = kernel.reshape(-1, kernel.shape[-1])
   by_place = [
-      functools.reduce(jnp.add, map(jnp.multiply, seen, weights))
-      for seen in _seen_by_place(x, pool)
+      functools.reduce(jnp.add, map(jnp.multiply, _seen(x, pool, (row, column)), weights))
+      for row in range(pool) for column in range(pool)
   ]
-  return _largest(by_place), (x, kernel, by_place)
+  largest = _largest(by_place)
+  # The first place of the largest, as floats: loops over bytes are slow on a CPU.
+  last = pool**2 - 1
+  where = functools.reduce(
+      lambda later, place: jnp.where(by_place[place] == largest, float(place), later),
+      reversed(range(last)), jnp.full_like(largest, last),
+  )
+  return largest, (x, where)
 
 
 def _backward(
-    pool: int, saved: tuple[jax.Array, jax.Array, list[jax.Array]], gradient: jax.Array
+    pool: int, saved: tuple[jax.Array, jax.Array], gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-  # By place, so that no image of gradients is made in which most are zeros.
-  x, kernel, by_place = saved
-  _, pull_back = jax.vjp(_largest, by_place)
-  (gradients,) = pull_back(gradient)
-  patches = [jnp.concatenate(seen, axis=-1) for seen in _seen_by_place(x, pool)]
-  sums = jnp.tensordot(
-      jnp.concatenate(patches), jnp.concatenate(gradients), ((0, 1, 2), (0, 1, 2)),
-      precision=EXACT,
+  # One product of all that a square sees with the gradients at each of its places.
+  x, where = saved
+  side, num_outputs = _SIDE + pool - 1, gradient.shape[-1]
+  seen = jnp.stack(_seen(x[..., 0], pool, side=side)).reshape(side**2, -1)
+  by_place = [jnp.where(where == place, gradient, 0.0) for place in range(pool**2)]
+  sums = jnp.matmul(
+      seen, jnp.concatenate(by_place, axis=-1).reshape(-1, pool**2 * num_outputs), precision=EXACT
+  ).reshape(side, side, pool, pool, num_outputs)
+  of_kernel = sum(
+      sums[row : row + _SIDE, column : column + _SIDE, row, column]
+      for row in range(pool) for column in range(pool)
   )
-  return jnp.zeros_like(x), sums.reshape(kernel.shape)
+  return jnp.zeros_like(x), of_kernel[:, :, jnp.newaxis]
 
 
 _pooled_of_one_channel.defvjp(_forward, _backward)
