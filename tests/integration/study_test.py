@@ -246,12 +246,15 @@ class TestRowsTest(parameterized.TestCase):
 
 class SettingsTest(parameterized.TestCase):
 
-  def test_with_jax_there_is_one_job_unless_more_are_asked_for(self):
-    jax = "--engine=jax"
-    for flags, jobs in (((jax,), 1), ((jax, "--jobs=3"), 3), ((), core_count.usable())):
-      with mock.patch.object(study.program, "main") as main:
-        _run_here(os.path.join(_base, "jobs"), *flags)
-      self.assertEqual(main.call_args.kwargs["jobs"], jobs, flags)
+  @parameterized.parameters((True, 1), (False, 6), (True, 3), (False, 3))
+  def test_each_core_measures_a_run_but_an_accelerator_one_alone(self, has_accelerator, jobs):
+    asked_for = (f"--jobs={jobs}",) if jobs == 3 else ()
+    with mock.patch.object(study.program, "main") as main, mock.patch.object(
+        study.cell_processes, "call", return_value=has_accelerator
+    ), mock.patch.object(study.core_count, "usable", return_value=6):
+      _run_here(os.path.join(_base, "jobs"), "--engine=jax", *asked_for)
+    of_call = main.call_args.kwargs
+    self.assertEqual((of_call["jobs"], of_call["num_cores"]), (jobs, 6 // jobs))
 
   def test_what_is_tuned_must_not_be_given(self):
     flags = ("--learning_rates=0.1,0.2", "--learning_rate=0.3")
