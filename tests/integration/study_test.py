@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import psutil
 
-from clustering_basics import core_count
 from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import tidy_experiment
