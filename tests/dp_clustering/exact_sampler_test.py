@@ -4,6 +4,8 @@ Random bits are seeded here, so every test always draws the same.
 """
 
 import fractions
+import io
+import itertools
 import math
 from unittest import mock
 
@@ -28,8 +30,8 @@ def _one(unused_index):
 
 def _bits(number):
   """Returns a function that returns the bytes of a number of 128 bits, the higher half first."""
-  words = iter([number >> 64, number & (2**64 - 1)])
-  return lambda num_bytes: np.uint64(next(words)).tobytes()
+  words = np.array([number >> 64, number & (2**64 - 1)], np.uint64)
+  return io.BytesIO(words.tobytes()).read
 
 
 def _p_value(draws, scale):
@@ -103,6 +105,22 @@ class DistributionTest(parameterized.TestCase):
     draws = exact_sampler.discrete_gaussian(250_000, 100.0, _seeded(4)) / 100
     for lag in (1, 2, 3):
       self.assertLess(abs((draws[lag:] * draws[:-lag]).mean()), 8e-3)  # Four standard deviations.
+
+  @parameterized.parameters((15, False), (16, True))
+  def test_what_does_not_fit_into_64_bits_is_refused(self, multiple, is_refused):
+    # Zeros, which are below every probability, but for the word that ends the multiples.
+    calls = itertools.count()
+    end = 2 + multiple
+
+    def random_bytes(num_bytes):
+      return (b"\xff" if next(calls) == end else b"\x00") * num_bytes
+
+    if is_refused:
+      with self.assertRaises(OverflowError):
+        exact_sampler.discrete_gaussian(1, 2.0**58, random_bytes)
+    else:
+      (draw,) = exact_sampler.discrete_gaussian(1, 2.0**58, random_bytes)
+      self.assertEqual(draw, multiple * (2**58 + 1))
 
   @parameterized.parameters(0, 1, 7, 100_000)
   def test_as_many_as_asked_for(self, size):
