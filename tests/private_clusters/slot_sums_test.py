@@ -2,7 +2,7 @@
 
 from unittest import mock
 
-from absl.testing import absltest
+from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.engine import bounded_sums
@@ -35,7 +35,12 @@ def _noise(num_clients, trust="none", min_clients=5, sensitivity=1.0, sums=None)
   )
 
 
-class DropOutTest(absltest.TestCase):
+def _sensitivity(scale):
+  """Returns the sensitivity at which all shares together have noise of so many steps."""
+  return scale * _MU / bounded_sums.STEPS
+
+
+class DropOutTest(parameterized.TestCase):
 
   def test_min_clients_add_all_the_noise_that_the_ledger_states(self):
     # Eight standard deviations of a standard deviation that is estimated from so many cells.
@@ -52,10 +57,22 @@ class DropOutTest(absltest.TestCase):
       _noise(4, sums=sums)
     sums.total.assert_not_called()
 
-  def test_noise_that_is_too_small_to_share_or_too_large_is_refused(self):
-    for sensitivity, should_be in ((1e-9, "smaller"), (1e30, "larger")):
-      with self.assertRaisesRegex(privacy.BudgetOutOfRange, should_be):
-        _noise(5, sensitivity=sensitivity)
+  # Of four times as many clients as must answer, shares are twice as much noise as is stated.
+  @parameterized.parameters(("none", 4, 16, 2), ("server", None, 16, 1))
+  def test_the_largest_noise_is_that_of_all_who_may_answer(
+      self, trust, min_clients, num_clients, of_all
+  ):
+    largest = _sensitivity(privacy.LARGEST_SCALE / of_all)
+    _noise(num_clients, trust, min_clients, largest)
+    with self.assertRaisesRegex(privacy.BudgetOutOfRange, "larger"):
+      _noise(num_clients, trust, min_clients, 1.001 * largest)
+
+  def test_the_least_share_of_the_noise(self):
+    least = _sensitivity(2 * privacy.LEAST_SHARE_SCALE)  # Shared by four.
+    _noise(4, min_clients=4, sensitivity=least)
+    with self.assertRaisesRegex(privacy.BudgetOutOfRange, "smaller"):
+      _noise(4, min_clients=4, sensitivity=0.999 * least)
+    _noise(4, "server", None, 1e-9)  # There are no shares.
 
   def test_with_a_server_that_adds_the_noise_any_number_may_answer(self):
     found = _noise(1, trust="server", min_clients=None)
