@@ -76,12 +76,17 @@ class SourceTest(parameterized.TestCase):
       for name, source in _SOURCES[:2]
       for case, scale in (
           ("zero", 0.0), ("negative", -1.0), ("nan", math.nan), ("infinite", math.inf),
-          ("below_least", 1e-101), ("beyond_int64", 2.0**59),
+          ("below_least", np.nextafter(1e-100, 0)), ("beyond_int64", np.nextafter(2.0**58, math.inf)),
       )
   )
   def test_refuses_the_scale(self, source, scale):
     with self.assertRaisesRegex(ValueError, "^`scale` must be"):
       source.discrete_gaussian(3, scale)
+
+  @parameterized.named_parameters(*_SOURCES[:2])
+  def test_takes_the_least_and_the_largest_scale(self, source):
+    np.testing.assert_array_equal(source.discrete_gaussian(3, 1e-100), 0)
+    self.assertGreater(np.abs(source.discrete_gaussian(99, 2.0**58)).max(), 2**57)
 
   @parameterized.named_parameters(*_SOURCES)
   def test_leaves_the_global_generator_alone(self, source):

@@ -21,6 +21,7 @@ def _samples():
       "columns_of_many_units": rng.standard_normal((200, 3)) * [1e-9, 1.0, 1e12],
       "a_tiny_column": rng.standard_normal((200, 2)) * [1e-102, 1.0],
       "an_outlier": np.append(rng.standard_normal((100, 1)), [[9999.0]], axis=0),
+      "as_wide_as_its_bounds": np.array([[-255.9], [255.9]]) / 16,
       "constant": np.full((50, 2), 3.7),
       "zeros": np.zeros((9, 3)),
       "one_point": np.array([[5.0, -2.0]]),
@@ -64,10 +65,10 @@ class FindGridTest(parameterized.TestCase):
     if np.ptp(points, axis=0).any():
       # A factor of sqrt(2) between exponents, and little for rounding.
       self.assertGreater(norms.max(), 0.65 * point_grid.POINT_STEPS)
-    # Steps of a column.
+    # Steps of a column, from any point to any other.
     varies = np.ptp(points, axis=0) > 0
     np.testing.assert_array_equal(grid.column_factor > 0, varies)
-    ranges = np.abs((points - grid.clients.scaling.shift) * grid.column_factor).max(axis=0)[varies]
+    ranges = (np.ptp(points, axis=0) * grid.column_factor)[varies]
     self.assertTrue(np.all(ranges < 2.0**52), ranges)
     # Bounds are known up to a factor of 2^9, and of more where rounding moved the mean.
     self.assertTrue(np.all(ranges > 2.0**36), ranges)
@@ -80,6 +81,13 @@ class FindGridTest(parameterized.TestCase):
       self.assertEqual(self._grid(parts, False).num_points, 49)
       with self.assertRaisesRegex(ValueError, "`clients`.*50"):
         self._grid([parts[0], parts[0]], False)
+
+  def test_rounds_are_those_in_which_the_clients_answer(self):
+    clients = secure_sums.hold({"one": np.arange(25.0)[:, np.newaxis]})
+    total = type(clients).total
+    with mock.patch.object(type(clients), "total", autospec=True, side_effect=total) as asked:
+      grid = grid_scaling.find_grid(clients, standardize=True)
+    self.assertEqual(grid.num_rounds, asked.call_count)
 
   def test_a_sum_can_hold_as_many_points_as_are_allowed(self):
     # Both signs, and every point's number at its largest.
@@ -112,6 +120,9 @@ class FindGridTest(parameterized.TestCase):
     np.testing.assert_allclose(lengths[:, [0, 5]].std(axis=0), 1, rtol=1e-6)
     with self.assertRaisesRegex(ValueError, "`field_widths`"):
       grid_scaling.find_grid(rows, True, (1, 3, 1))
+    for widths in ((), "141", np.array(_LEVEL_WIDTHS)):
+      with self.assertRaisesRegex(ValueError, "`field_widths`"):
+        grid_scaling.check_field_widths(widths, standardize=True)
 
   @parameterized.product(value=[7.0, 1e20 / 3], standardize=[False, True])
   def test_a_constant_column_is_dropped(self, value, standardize):
