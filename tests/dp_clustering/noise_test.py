@@ -76,7 +76,8 @@ class SourceTest(parameterized.TestCase):
       for name, source in _SOURCES[:2]
       for case, scale in (
           ("zero", 0.0), ("negative", -1.0), ("nan", math.nan), ("infinite", math.inf),
-          ("below_least", np.nextafter(1e-100, 0)), ("beyond_int64", np.nextafter(2.0**58, math.inf)),
+          ("below_least", np.nextafter(1e-100, 0)),
+          ("beyond_int64", np.nextafter(2.0**58, math.inf)),
       )
   )
   def test_refuses_the_scale(self, source, scale):
