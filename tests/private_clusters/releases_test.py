@@ -181,6 +181,8 @@ class ReleasesTest(parameterized.TestCase):
 
     def sync(descriptor):
       synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+      with open(self.entries, "rb") as file:
+        self.assertEndsWith(file.read(), b"}\n")  # Nothing waits in the program's memory.
 
     with mock.patch.object(os, "fsync", sync):
 
