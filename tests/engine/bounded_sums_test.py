@@ -198,7 +198,7 @@ class BothEnginesTest(parameterized.TestCase):
   @parameterized.parameters(*_SHAPES)
   def test_scores(self, name):
     nightly.skip_by_day(self, name == _CNN)  # By day, `test_sums_of_updates` trains it.
-    clients = np.array([0, 1, 3, 5, 7, 8, 10, 11])
+    clients = np.array([0, 1, 3, 5, _NAN, 7, 8, _HUGE, 10, 11])
     tff, jax = (
         sums.scores(_public(sums).vectors, clients, 30)
         for sums in (_sums(engine, name) for engine in _ENGINES)
@@ -208,6 +208,9 @@ class BothEnginesTest(parameterized.TestCase):
     for own, expected in zip(jax[1:], tff[1:]):
       np.testing.assert_allclose(own, expected, atol=1e-12)
     self.assertNotEqual(tff.finetuned.tolist(), tff.accuracies.tolist())
+    # Whose training isn't finite keeps the model.
+    not_finite = np.isin(clients, [_NAN, _HUGE])
+    np.testing.assert_array_equal(tff.finetuned[not_finite], tff.accuracies[not_finite])
 
 
 @parameterized.parameters(*_ENGINES)
