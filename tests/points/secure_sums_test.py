@@ -183,6 +183,15 @@ class WithinLimitsTest(parameterized.TestCase):
         else:
           self.assertGreater(self._norm(found), 0.998)
 
+  @parameterized.parameters(1, 3, 4096)
+  def test_rounding_makes_no_norm_larger_than_one(self, num_groups):
+    # So large that truncation hides nothing.
+    limit, totals = 2**50, np.full((num_groups, 1), 2**60)
+    found = secure_sums.within_limits(np, totals, np.array([float(limit)]))
+    square = sum(value**2 for value in found.ravel().tolist())
+    self.assertLessEqual(square, limit**2)
+    self.assertGreater(square, 0.999 * limit**2)
+
   def test_all_parts_get_smaller_by_the_same_factor(self):
     totals = np.array([[3 * 2**30, -(2**30), 2**31], [0, 2**29, 5 * 2**30]])
     found = secure_sums.within_limits(np, totals, self._LIMITS)
