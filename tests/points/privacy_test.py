@@ -91,8 +91,30 @@ class SettingsTest(parameterized.TestCase):
     self.assertEqual(planned(privacy.ClientPrivacy(**_POINT, max_points=4)), [(40, None)])
     self.assertEmpty(planned(privacy.PointPrivacy(**_POINT)))
 
+  @parameterized.parameters(
+      (privacy.PointPrivacy(**_POINT), 1, 1),
+      (privacy.PointPrivacy(**_POINT, trust="none", min_clients=2), 2, 1),
+      (privacy.ViewPrivacy(1.0, 1e-6, (1.0, 2.0)), 1, 0.8),
+  )
+  def test_rows_are_needed_for_all_noise_and_the_budget_of_the_centers(
+      self, settings, growth, share
+  ):
+    with mock.patch.object(privacy.refine, "least_num_points", return_value=1) as least:
+      line = privacy.rows_needed(settings, 3, 7, num_clients=8)
+    least.assert_called_once_with(3, settings.mu * math.sqrt(share), 7, growth)
+    self.assertIn(f" {privacy.refine.SMALL_NOISE / privacy.refine.LARGE_NOISE:g} of ", line)
+
+  @parameterized.parameters((None, 10, 10**6), (5, 10**6, 10))
+  def test_warnings_count_what_is_protected(self, points_per_client, num_clients, num_points):
+    def warnings(num_clients, num_points):
+      return privacy.budget_warnings(1.0, 1e-3, points_per_client, num_clients, num_points)
+
+    self.assertNotEmpty(warnings(num_clients, num_points))
+    self.assertEmpty(warnings(num_points, num_clients))
+
   def test_more_shares_than_clients(self):
     settings = privacy.PointPrivacy(**_POINT, trust="none", min_clients=4)
+    privacy.noisy_totals(settings, _OnlyNoise(4), 4, noise.SeededNoise(0))
     with self.assertRaisesRegex(ValueError, "`min_clients`"):
       privacy.noisy_totals(settings, _OnlyNoise(3), 3, noise.SeededNoise(0))
 
@@ -128,10 +150,15 @@ class SettingsTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`epsilon` must be {how}"):
       totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
 
-  def test_the_largest_noise_can_be_drawn(self):
-    settings, source = privacy.PointPrivacy(**_POINT), noise.SeededNoise(0)
-    totals = privacy.noisy_totals(settings, _OnlyNoise(3), 3, source)
-    totals(1.0, _query(), {"residual_sums": 1e6, "counts": 2.0**57})
+  @parameterized.parameters(
+      ("server", None, 1e6, 2.0**57), ("none", 1, 32.0, 1e6), ("none", 4, 64.0, 1e6)
+  )
+  def test_the_largest_noise_and_the_least_share_can_be_drawn(
+      self, trust, min_clients, sums, counts
+  ):
+    settings = privacy.PointPrivacy(**_POINT, trust=trust, min_clients=min_clients)
+    totals = privacy.noisy_totals(settings, _OnlyNoise(4), 4, noise.SeededNoise(0))
+    totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
 
 
 class ViewPrivacyTest(parameterized.TestCase):
@@ -147,7 +174,8 @@ class ViewPrivacyTest(parameterized.TestCase):
       privacy.ViewPrivacy(**settings)
 
   def test_one_norm_per_view(self):
-    settings = privacy.ViewPrivacy(1.0, 1e-6, (1, 2))
+    settings = privacy.ViewPrivacy(1.0, 1e-6, (1, np.float16(2)))
+    self.assertEqual([type(norm) for norm in settings.view_norms], [float, float])
     settings.check_views(2)
     with self.assertRaisesRegex(ValueError, "`view_norms`"):
       settings.check_views(3)
