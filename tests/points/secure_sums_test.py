@@ -155,7 +155,7 @@ class MessageBytesTest(parameterized.TestCase):
     points = secure_sums.FederatedPoints(
         _in_steps(secure_sums.hold({"a": _points(7)})), _CAPACITY
     )
-    query = _queries()["excesses"]
+    query = _queries()["clipped"]  # More groups than columns.
     with mock.patch.object(secure_sums.PointArrays, "total", record):
       points.totals(query, limits=limits)
     stated = points.message_bytes(query, is_limited=True) if limits else points.message_bytes(query)
