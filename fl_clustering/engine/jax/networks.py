@@ -30,18 +30,16 @@ def unflatten(model: model_lib.Model, vector: jax.Array) -> list[jax.Array]:
   return [piece.reshape(shape) for piece, shape in zip(pieces, shapes)]
 
 
-def _seen(
-    x: jax.Array, step: int = 1, first: tuple[int, int] = (0, 0), side: int = _SIDE
-) -> list[jax.Array]:
-  """Returns what each place of a square window sees as it moves by `step`, from the first on.
+def _seen(x: jax.Array, pool: int = 1) -> list[jax.Array]:
+  """Returns what each place sees of a window, which moves by `pool` over images.
 
-  Args:
-    side: The window's; by default a kernel's.
+  The window is what a kernel sees as it moves over a square that is pooled.
   """
-  height, width = ((n - _SIDE + 1) // step * step for n in x.shape[1:3])
+  side = _SIDE + pool - 1
+  height, width = ((n - _SIDE + 1) // pool * pool for n in x.shape[1:3])
   return [
-      x[:, row : row + height : step, column : column + width : step]
-      for row in range(first[0], first[0] + side) for column in range(first[1], first[1] + side)
+      x[:, row : row + height : pool, column : column + width : pool]
+      for row in range(side) for column in range(side)
   ]
 
 
@@ -59,6 +57,15 @@ def _largest(by_place: Sequence[jax.Array]) -> jax.Array:
   return functools.reduce(lambda a, b: jnp.where(a >= b, a, b), by_place)
 
 
+def _in_square(kernel: jax.Array, pool: int) -> jax.Array:
+  """Returns a kernel of one channel at each place of a square: (what the square sees, outputs)."""
+  places = [
+      jnp.pad(kernel[:, :, 0], ((row, pool - 1 - row), (column, pool - 1 - column), (0, 0)))
+      for row in range(pool) for column in range(pool)
+  ]
+  return jnp.concatenate(places, axis=-1).reshape((_SIDE + pool - 1) ** 2, -1)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Array:
   """Returns `_pooled` of a model's input, which has no gradient."""
@@ -67,13 +74,11 @@ def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Ar
 
 def _forward(
     x: jax.Array, kernel: jax.Array, pool: int
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-  # Nine multiplications and additions for each place, which XLA fuses.
-  weights = kernel.reshape(-1, kernel.shape[-1])
-  by_place = [
-      functools.reduce(jnp.add, map(jnp.multiply, _seen(x, pool, (row, column)), weights))
-      for row in range(pool) for column in range(pool)
-  ]
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+  # One product, as XLA would compute sums of products again wherever they are used.
+  seen = jnp.stack(_seen(x[..., 0], pool))
+  found = jnp.tensordot(seen, _in_square(kernel, pool), ((0,), (0,)), precision=EXACT)
+  by_place = jnp.split(found, pool**2, axis=-1)
   largest = _largest(by_place)
   # The first place of the largest, as floats: loops over bytes are slow on a CPU.
   last = pool**2 - 1
@@ -81,25 +86,19 @@ def _forward(
       lambda later, place: jnp.where(by_place[place] == largest, float(place), later),
       reversed(range(last)), jnp.full_like(largest, last),
   )
-  return largest, (x, where)
+  return largest, (x, kernel, seen, where)
 
 
 def _backward(
-    pool: int, saved: tuple[jax.Array, jax.Array], gradient: jax.Array
+    pool: int, saved: tuple[jax.Array, ...], gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-  # One product of all that a square sees with the gradients at each of its places.
-  x, where = saved
-  side, num_outputs = _SIDE + pool - 1, gradient.shape[-1]
-  seen = jnp.stack(_seen(x[..., 0], pool, side=side)).reshape(side**2, -1)
+  x, kernel, seen, where = saved
   by_place = [jnp.where(where == place, gradient, 0.0) for place in range(pool**2)]
-  sums = jnp.matmul(
-      seen, jnp.concatenate(by_place, axis=-1).reshape(-1, pool**2 * num_outputs), precision=EXACT
-  ).reshape(side, side, pool, pool, num_outputs)
-  of_kernel = sum(
-      sums[row : row + _SIDE, column : column + _SIDE, row, column]
-      for row in range(pool) for column in range(pool)
+  sums = jnp.tensordot(
+      seen, jnp.concatenate(by_place, axis=-1), ((1, 2, 3), (0, 1, 2)), precision=EXACT
   )
-  return jnp.zeros_like(x), of_kernel[:, :, jnp.newaxis]
+  _, pull_back = jax.vjp(lambda own: _in_square(own, pool), kernel)
+  return jnp.zeros_like(x), *pull_back(sums)
 
 
 _pooled_of_one_channel.defvjp(_forward, _backward)
@@ -195,7 +194,7 @@ def numbers_per_example(model: model_lib.Model) -> int:
   for kind, size in model.layers:
     if kind == "conv":
       places = (shape[0] - _SIDE + 1) * (shape[1] - _SIDE + 1)
-      total += places * (size + (_SIDE**2 * shape[2] if shape[2] > 1 else 0))
+      total += places * (size + _SIDE**2 * shape[2])
       shape = (shape[0] - _SIDE + 1, shape[1] - _SIDE + 1, size)
     elif kind == "pool":
       shape = (shape[0] // size, shape[1] // size, shape[2])
