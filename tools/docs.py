@@ -36,6 +36,7 @@ def main() -> None:
     code = subprocess.run(command, env={**os.environ, "DOCS_DIR": folder}).returncode
   if not code:
     print(f"site: {os.path.abspath('site/index.html')}")
+    print("Its search needs a server: python3 -m http.server --directory site")
   sys.exit(code)
 
 

@@ -18,7 +18,9 @@ from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.study import __main__ as study
 from experiments.study import cells as cells_lib
+from experiments.three_phase_emnist import data as data_lib
 from fl_clustering.engine import engines
+from fl_clustering.engine.jax import devices
 from fl_clustering.tasks import examples
 from fl_clustering.tasks import federated_task
 from fl_clustering.three_phase import config as run_config
@@ -245,15 +247,27 @@ class TestRowsTest(parameterized.TestCase):
 
 class SettingsTest(parameterized.TestCase):
 
-  @parameterized.parameters((True, 1), (False, 6), (True, 3), (False, 3))
-  def test_each_core_measures_a_run_but_an_accelerator_one_alone(self, has_accelerator, jobs):
-    asked_for = (f"--jobs={jobs}",) if jobs == 3 else ()
+  @parameterized.parameters(
+      (("--engine=jax",), True, 1), (("--engine=jax",), False, 6),
+      (("--engine=jax", "--jobs=3"), True, 3), ((), None, 6),
+  )
+  def test_each_core_measures_a_run_but_an_accelerator_one_alone(
+      self, flags, has_accelerator, jobs
+  ):
     with mock.patch.object(study.program, "main") as main, mock.patch.object(
         study.cell_processes, "call", return_value=has_accelerator
-    ), mock.patch.object(study.core_count, "usable", return_value=6):
-      _run_here(os.path.join(_base, "jobs"), "--engine=jax", *asked_for)
-    of_call = main.call_args.kwargs
-    self.assertEqual((of_call["jobs"], of_call["num_cores"]), (jobs, 6 // jobs))
+    ) as call, mock.patch.object(study.core_count, "usable", return_value=6):
+      _run_here(os.path.join(_base, "jobs"), *flags)
+    of_main = main.call_args.kwargs
+    self.assertEqual((of_main["jobs"], of_main["num_cores"]), (jobs, 6 // jobs))
+    self.assertEqual(call.called, has_accelerator is not None)
+
+  def test_an_accelerator_is_what_jax_says_is_no_cpu(self):
+    for platform in ("cpu", "gpu", "tpu"):
+      device = mock.Mock(platform=platform)
+      with mock.patch.object(devices, "local", return_value=(device,)):
+        self.assertEqual(data_lib.check_engine("jax"), platform != "cpu", platform)
+    self.assertFalse(data_lib.check_engine("tff"))
 
   def test_what_is_tuned_must_not_be_given(self):
     flags = ("--learning_rates=0.1,0.2", "--learning_rate=0.3")

@@ -151,7 +151,8 @@ class SettingsTest(parameterized.TestCase):
       totals(1.0, _query(), {"residual_sums": sums, "counts": counts})
 
   @parameterized.parameters(
-      ("server", None, 1e6, 2.0**57), ("none", 1, 32.0, 1e6), ("none", 4, 64.0, 1e6)
+      ("server", None, 1e6, 2.0**57), ("none", 1, 1e6, 2.0**56), ("none", 1, 32.0, 1e6),
+      ("none", 4, 64.0, 1e6),
   )
   def test_the_largest_noise_and_the_least_share_can_be_drawn(
       self, trust, min_clients, sums, counts

@@ -31,9 +31,9 @@ def unflatten(model: model_lib.Model, vector: jax.Array) -> list[jax.Array]:
 
 
 def _seen(x: jax.Array, pool: int = 1) -> list[jax.Array]:
-  """Returns what each place sees of a window, which moves by `pool` over images.
+  """Returns what is under each number of a window, as it moves over images (n, h, w, ...).
 
-  The window is what a kernel sees as it moves over a square that is pooled.
+  The window is what a kernel sees from a square that is pooled, and it moves by such squares.
   """
   side = _SIDE + pool - 1
   height, width = ((n - _SIDE + 1) // pool * pool for n in x.shape[1:3])
@@ -58,7 +58,11 @@ def _largest(by_place: Sequence[jax.Array]) -> jax.Array:
 
 
 def _in_square(kernel: jax.Array, pool: int) -> jax.Array:
-  """Returns a kernel of one channel at each place of a square: (what the square sees, outputs)."""
+  """Returns a kernel of one channel at each place of a square that is pooled.
+
+  Returns:
+    For each number of `_seen`'s window, its weight by place and output, side by side.
+  """
   places = [
       jnp.pad(kernel[:, :, 0], ((row, pool - 1 - row), (column, pool - 1 - column), (0, 0)))
       for row in range(pool) for column in range(pool)
@@ -83,12 +87,12 @@ def _pooled_of_one_channel(x: jax.Array, kernel: jax.Array, pool: int) -> jax.Ar
 def _forward(
     x: jax.Array, kernel: jax.Array, pool: int
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-  # One product: with the gradient, XLA would compute fused sums again wherever they are used.
+  # One product, which is computed once; fused sums would be again, wherever they are used.
   seen = jnp.stack(_seen(x[..., 0], pool))
   found = jnp.tensordot(seen, _in_square(kernel, pool), ((0,), (0,)), precision=EXACT)
   by_place = jnp.split(found, pool**2, axis=-1)
   largest = _largest(by_place)
-  # The first place of the largest, as floats: loops over bytes are slow on a CPU.
+  # The first place of the largest, as floats: loops over masks are slow on a CPU.
   last = pool**2 - 1
   where = functools.reduce(
       lambda later, place: jnp.where(by_place[place] == largest, float(place), later),

@@ -42,7 +42,8 @@ def _of_jax(model, parameters, inputs, labels):
     logits = networks.logits(model, parameters, jnp.asarray(inputs))
     return networks.losses(logits, jnp.asarray(labels)).mean(), logits
 
-  gradients, logits = jax.grad(mean_loss, has_aux=True)(list(map(jnp.asarray, parameters)))
+  gradients_of = jax.jit(jax.grad(mean_loss, has_aux=True))
+  gradients, logits = gradients_of(list(map(jnp.asarray, parameters)))
   return logits, gradients
 
 
@@ -84,7 +85,7 @@ class NetworksTest(parameterized.TestCase):
     for of_all in (lambda f: lambda x: jnp.stack([f(x[0]), f(x[1])]), jax.vmap):
       np.testing.assert_array_equal(of_all(pooled)(jnp.asarray(kernels)), expected)
       gradient = jax.grad(lambda kernel: jnp.sum(weights * pooled(kernel)))
-      found = of_all(gradient)(jnp.asarray(kernels))
+      found = jax.jit(of_all(gradient))(jnp.asarray(kernels))
       np.testing.assert_array_equal(found, tape.gradient(total, tensors))
 
   def test_dropout_drops_its_share_and_keeps_the_mean(self):
