@@ -29,8 +29,9 @@ from fl_clustering.engine import engines
 option_flags.define(config_lib.StudyConfig)
 flags.DEFINE_integer(
     "jobs", None,
-    "Processes that run at the same time, each with its share of the cores. The numbers don't "
-    "depend on it. Default: one per core; on an accelerator 1, as all would share it.")
+    "Processes that run at the same time, each with its share of the cores, or with one where JAX "
+    "computes on a CPU. The numbers don't depend on it. Default: one per core; on an accelerator 1, "
+    "as all would share it.")
 flags.DEFINE_string(
     "cluster", None,
     "Address of a Dask scheduler, such as tcp://scheduler:8786, whose workers measure in place of "

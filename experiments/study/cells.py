@@ -157,7 +157,7 @@ def _load(
       processes=cell_processes.Processes(
           # As many threads whatever the number of processes, so the same sums.
           {
-              "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+              "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPROC": "1",  # The last is XLA's.
               "LOKY_MAX_CPU_COUNT": f"{num_cores}",
           },
           method_registry.modules_of_others(),

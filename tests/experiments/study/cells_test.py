@@ -337,7 +337,8 @@ class LoadTest(parameterized.TestCase):
       )
     self.assertEqual(inputs.processes.modules, ["mine"])
     # Sums depend on how many threads add them.
-    self.assertEqual(inputs.processes.variables["OMP_NUM_THREADS"], "1")
+    variables = inputs.processes.variables
+    self.assertEqual([variables[name] for name in ("OMP_NUM_THREADS", "NPROC")], ["1", "1"])
 
   def test_looks_at_the_first_cell_of_every_setting(self):
     study = sample_study.config(("iid", "rotated"), num_seeds=2, num_folds=2, seed=3)
