@@ -51,7 +51,8 @@ def nonprivate_clipped_share(points: np.ndarray, radius: float) -> float:
   num_clipped = 0
   for block in _blocks(points, points.shape[1]):
     rows = points[block].astype(np.float64)
-    num_clipped += np.count_nonzero(np.square(rows).sum(axis=1) > radius * radius)
+    # A number that is missing counts as 0, as in a fit.
+    num_clipped += np.count_nonzero(np.nansum(np.square(rows), axis=1) > radius * radius)
   return num_clipped / max(len(points), 1)
 
 

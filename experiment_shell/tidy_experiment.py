@@ -21,7 +21,7 @@ from experiment_shell import tidy_tables
 
 RESULTS = "results"
 # The cells that failed, with their last words; there is no such file where all is well.
-FAILURES = "failures.csv"
+FAILURES, LAST_WORDS = "failures.csv", "last words"
 # What was measured; it is there until all cells are.
 JOURNAL = "cells.jsonl"
 FIGURES, TABLES = "figures", "tables"
@@ -256,7 +256,7 @@ def _measure(
       ))
       journal.write_tables(place, experiment.optional)
       if failures:
-        header = [*experiment.keys, "last words"]
+        header = [*experiment.keys, LAST_WORDS]
         place.write_text(FAILURES, output_folder.csv_text(header, failures))
         return
       with contextlib.suppress(FileNotFoundError):

@@ -68,12 +68,18 @@ def _text_table(title: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
   return {"title": title, "is_text": True, "parts": [("", _html(frame))] if rows else []}
 
 
-def _failures(finished: finished_run.FinishedRun) -> list[dict[str, Any]]:
-  name = tidy_experiment.FAILURES
-  return tidy_tables.read(finished, name).to_dict("records") if finished.has(name) else []
+def _failures(
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+) -> list[dict[str, Any]]:
+  if not finished.has(tidy_experiment.FAILURES):
+    return []
+  kinds = {**experiment.keys, tidy_experiment.LAST_WORDS: str}
+  return tidy_tables.read(finished, tidy_experiment.FAILURES, kinds).to_dict("records")
 
 
-def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, Any]]]:
+def _warnings(
+    experiment: tidy_experiment.Experiment, finished: finished_run.FinishedRun
+) -> dict[str, list[dict[str, Any]]]:
   """Returns the rows of what the reader must not overlook, by title."""
   of_data = [{"warning": text} for text in finished.document.get("warnings", ())]
   before = finished.document.get("versions", {})
@@ -83,7 +89,7 @@ def _warnings(finished: finished_run.FinishedRun) -> dict[str, list[dict[str, An
       for name, version in versions.items() if version != before.get(name)
   ]
   return {
-      "Warnings": of_data, "Failed cells": _failures(finished),
+      "Warnings": of_data, "Failed cells": _failures(experiment, finished),
       "Resumed with other versions": others,
   }
 
@@ -183,7 +189,10 @@ def write_page(
   atomic_file.write_text(finished.join(output_folder.REPORT), report_page.render(
       title=experiment.title,
       headline=headline,
-      warnings=[_text_table(title, rows) for title, rows in _warnings(finished).items() if rows],
+      warnings=[
+          _text_table(title, rows)
+          for title, rows in _warnings(experiment, finished).items() if rows
+      ],
       figures=drawn,
       tables=[
           _shown(one, frames[one.name], settings) for one in experiment.tables
@@ -217,7 +226,7 @@ def report(
       continue
     path = finished.join(os.path.join(tidy_experiment.TABLES, f"{name}.csv"))
     atomic_file.write_text(path, frame.to_csv(index=False))
-  failed = _failures(finished)
+  failed = _failures(experiment, finished)
   summary = {"headline": headline, "failed": len(failed)}
   atomic_file.write_text(finished.join(output_folder.SUMMARY), output_folder.json_text(summary))
   write_page(experiment, finished, headline, frames)

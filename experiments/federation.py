@@ -110,7 +110,7 @@ def _new() -> None:
 
 def _kits() -> None:
   with launch.input_errors():
-    option_flags.check_left_out((*_PRIVACY, "sites", "schema", "output"), "with --kits")
+    option_flags.check_left_out((*_PRIVACY, "exact", "sites", "schema", "output"), "with --kits")
     option_flags.check_given("host", "output_dir")
     given = flags.FLAGS
     federation = federation_lib.Federation.load(given.kits)

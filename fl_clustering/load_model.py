@@ -157,7 +157,8 @@ class SavedModel(abc.ABC):
     of_clients = (self.predictions(rows.features)["distance"] for rows in folder.values())
     farthest = max(distances.max(initial=0.0) for distances in of_clients)
     if farthest > 0:
-      farthest = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
+      rounded = 2 ** (math.ceil(2 * math.log2(farthest)) / 2)
+      farthest = max(rounded, farthest)  # Its logarithm may have been rounded down.
     return dataclasses.replace(self, farthest=float(farthest))
 
   def place_others(

@@ -281,7 +281,7 @@ def _logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) ->
   parameters = client_update.unflatten(model, vector)
   return np.concatenate([
       np.asarray(model.logits(parameters, features[start : start + _BLOCK_ROWS], None))
-      for start in range(0, len(features), _BLOCK_ROWS)
+      for start in range(0, len(features) or 1, _BLOCK_ROWS)
   ])
 
 

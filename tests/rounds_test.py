@@ -12,6 +12,7 @@ from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
 
+from clustering_basics import file_format
 from fl_clustering.engine import cost
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
@@ -163,7 +164,8 @@ class RoundsTest(absltest.TestCase):
     self.assertEqual(*contents)
     # Other models, clients, or round numbers are not alike.
     for change in (
-        {"vectors": state.vectors + np.float32(1)}, {"members": letters.clusters("abc", "c")}
+        {"vectors": state.vectors + np.float32(1)}, {"members": letters.clusters("abc", "c")},
+        {"members": letters.clusters("a", "bbc")},
     ):
       changed = dataclasses.replace(other, state=dataclasses.replace(other.state, **change))
       before = engine.num_rounds
@@ -337,6 +339,11 @@ class StartTest(absltest.TestCase):
         self._digest(from_start=True, vector=3.0, sent=3.0), self._digest(from_start=True)
     )
 
+  def test_another_format_of_files_is_another_start(self):
+    before = self._digest()
+    with mock.patch.object(file_format, "FORMAT", file_format.FORMAT + 1):
+      self.assertNotEqual(self._digest(), before)
+
   def test_training_for_own_weights_is_charged_where_they_are_used(self):
     config = config_lib.ThreePhaseConfig(num_clients=3)
     weights = client_weights.ClientWeights(
@@ -358,7 +365,8 @@ class StartTest(absltest.TestCase):
       self.assertEqual(start.cost.values(), expected)
 
   def test_it_depends_on_the_file_of_a_method_from_elsewhere(self):
-    path = self.create_tempfile("mine.py", "class Settings:\n  pass\n").full_path
+    text = "class Settings:\n  pass\n\n\ndef build(settings, engine):\n  pass\n"
+    path = self.create_tempfile("mine.py", text).full_path
     spec = importlib.util.spec_from_file_location("mine", path)
     mine = importlib.util.module_from_spec(spec)
     self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
@@ -369,10 +377,14 @@ class StartTest(absltest.TestCase):
     def digest(name):
       return rounds_lib.start(name, first, None, config, _Engine(), "settings").digest
 
-    row = registry.MethodEntry(mine.Settings, registry.METHODS["kmeans"].build)
-    with mock.patch.dict(registry.METHODS, {"mine": row}):
-      before = {name: digest(name) for name in ("mine", "kmeans", "fedavg")}
+    kmeans = registry.METHODS["kmeans"]
+    rows = {
+        "settings": registry.MethodEntry(mine.Settings, kmeans.build),
+        "build": registry.MethodEntry(kmeans.settings, mine.build),
+    }
+    with mock.patch.dict(registry.METHODS, rows):
+      before = {name: digest(name) for name in (*rows, "kmeans", "fedavg")}
       with open(path, "a", encoding="utf-8") as file:
         file.write("# Changed.\n")
       changed = {name for name in before if digest(name) != before[name]}
-    self.assertEqual(changed, {"mine"})
+    self.assertEqual(changed, {*rows})

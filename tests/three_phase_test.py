@@ -1,3 +1,4 @@
+import dataclasses
 import tempfile
 from unittest import mock
 import weakref
@@ -17,6 +18,8 @@ from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry as methods_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import own_code
+from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import rounds
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
@@ -116,6 +119,37 @@ def _watched(name, **watchers):
 
 class ThreePhaseTest(parameterized.TestCase):
 
+  def _started_from(self, task, **settings):
+    """Returns the digest that phase 1 of a run starts from; nothing is trained."""
+    with (
+        mock.patch.object(pretraining, "pretrain", side_effect=run_recorder.Stop) as pretrain,
+        tempfile.TemporaryDirectory() as folder, self.assertRaises(run_recorder.Stop),
+    ):
+      run_lib.run(_config(**settings), task, folder)
+    return pretrain.call_args.args[3]
+
+  def test_phase_1_starts_from_the_settings_the_data_and_the_model(self):
+    other = dataclasses.replace(_task, global_test=_task.global_test.take(np.arange(9)))
+    self.assertEqual(self._started_from(_task), self._started_from(_task, methods=()))
+    self.assertLen({
+        self._started_from(_task), self._started_from(_task, batch_size=8),
+        self._started_from(other), self._started_from(small_task.small_task("mlp")),
+    }, 4)
+    before = self._started_from(_task)
+    with mock.patch.object(own_code, "digests", return_value={"model mine": "changed"}):
+      self.assertNotEqual(self._started_from(_task), before)
+
+  def test_the_last_round_of_phase_1_has_the_scores_of_its_result(self):
+    result, recorder = _recorded_run(_FOUR_CLUSTERS)
+    for metric, expected in (
+        ("accuracy", metrics.accuracy(result.pretrain.clients).mean()),
+        ("global_accuracy", metrics.accuracy(result.pretrain.global_test)),
+    ):
+      self.assertEqual(recorder.values("pretrain", "", metric)[-1], expected, metric)
+    np.testing.assert_array_equal(
+        result.pretrain.global_test, _confusion(result.pretrain.vector, _task.global_test)
+    )
+
   def test_own_weights_are_those_of_the_last_round(self):
     result, _ = _recorded_run(_FOUR_CLUSTERS)
     sizes = [len(client.train) for client in _task.clients]
@@ -124,6 +158,10 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(letters.name(result.client_weights.clients), "abcde")
     moved = result.client_weights.vectors - result.client_weights.global_vector
     self.assertTrue(np.all(np.abs(moved).max(axis=1) > 1e-4))
+    np.testing.assert_array_equal(result.pretrain.own_weights, [
+        _confusion(vector, client.test)
+        for vector, client in zip(result.client_weights.vectors, _task.clients)
+    ])
 
   def test_local_weights_are_those_of_so_many_grouping_epochs(self):
     with tempfile.TemporaryDirectory() as folder:
@@ -165,6 +203,10 @@ class ThreePhaseTest(parameterized.TestCase):
         round_ = participation.Round(round_num, weights.clients, config.client_epochs_per_round)
         vectors, _ = of_task.train(vectors, (weights.clients,), round_)
     np.testing.assert_allclose(result.methods["fedavg"].vectors, vectors, atol=1e-6)
+    # Own weights are of as many epochs as the round had.
+    sizes = [len(client.train) for client in _task.clients]
+    mean = np.average(weights.vectors, axis=0, weights=sizes)
+    np.testing.assert_allclose(mean, result.pretrain.vector, atol=1e-6)
 
   def test_the_engine_jax_gets_the_settings_too(self):
     config = _config(engine="jax", batch_size=8, learning_rate=0.3, seed=7)
@@ -233,6 +275,9 @@ class ThreePhaseTest(parameterized.TestCase):
         row.round for row in recorder.rows if row.method == "fedavg_matched"
     )
     self.assertLess(matched.cost.steps - per_round, most)
+    # It goes on where FedAvg ends.
+    (begin,) = recorder.values("fedavg_matched", "", "accuracy", 0)
+    self.assertEqual(begin, recorder.values("fedavg", "", "accuracy")[-1])
     self.assertNotIn("fedavg_matched", _recorded_run(_THREE_CLUSTERS)[0].methods)
 
   def test_a_part_of_a_run_has_the_numbers_of_the_whole(self):
@@ -267,6 +312,13 @@ class ThreePhaseTest(parameterized.TestCase):
     for name, sent in (("fedavg", 7 + 2), ("finetuned", 4)):
       self.assertEqual(result.methods[name].cost.bytes_up, sent * 4 * _task.num_parameters, name)
 
+  def test_the_epochs_before_the_grouping_cost_their_steps(self):
+    result, recorder = _recorded_run(_GROUPING_EPOCHS)
+    # All clients train, twice over their data, whoever took part in the last round.
+    own = 2 * sum(-(-size // 20) for size in small_task.SIZES.values())
+    of_rounds = sum(recorder.values("pretrain", "", "steps"))
+    self.assertEqual(result.pretrain.cost.steps, of_rounds + own)
+
   def test_the_number_of_clusters_follows_from_the_clients_weights(self):
     with drawn_seeds.recorded() as seeds:
       result = _run(_config(num_clusters="auto", seed=7))
@@ -275,14 +327,16 @@ class ThreePhaseTest(parameterized.TestCase):
     self.assertEqual(result.num_clusters_choice, chosen)
     self.assertLen(result.methods["kmeans"].assignment.clusters, chosen.num_clusters)
 
-  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self):
+  @parameterized.parameters("initialize", "next")
+  def test_a_method_that_fails_does_not_end_the_others_if_that_is_tolerated(self, when):
     config = _config(methods=("hierarchical", "kmeans"), num_clusters=2, controls=("fedavg",))
 
     def diverge(*unused_arguments):
       raise divergence.TrainingDiverged("the loss is nan.")
 
     def diverging(settings, engine):
-      return methods_registry.METHODS["kmeans"].build(settings, engine)._replace(next=diverge)
+      built = methods_registry.METHODS["kmeans"].build(settings, engine)
+      return built._replace(**{when: diverge})
 
     entry = methods_registry.METHODS["hierarchical"]._replace(build=diverging)
     with mock.patch.dict(methods_registry.METHODS, {"hierarchical": entry}):
@@ -360,9 +414,18 @@ class ThreePhaseTest(parameterized.TestCase):
 
   def test_new_clients_do_not_train_and_get_a_model(self):
     task = held_out.HeldOut(num_new_clients=2).of_task(_task, 0)
-    config = _config(num_new_clients=2, num_clusters=2, methods=("kmeans",))
-    with tempfile.TemporaryDirectory() as folder:
+    config = _config(num_new_clients=2, num_clusters=2, client_epochs_per_round=2)
+    with (
+        mock.patch.object(pretraining, "own_weights", wraps=pretraining.own_weights) as trained,
+        tempfile.TemporaryDirectory() as folder,
+    ):
       result = run_lib.run(config, task, folder)
+    # New clients train from the same model, in the same round, for as many epochs.
+    (_, old, sent, *how), (_, new, sent_new, *how_new) = (
+        call.args for call in trained.call_args_list
+    )
+    self.assertEqual((letters.name(old), letters.name(new), how_new), ("abc", "de", how))
+    np.testing.assert_array_equal(sent_new, sent)
     self.assertEqual(letters.name(result.client_weights.clients), "abc")
     self.assertLen(task.client_ids, 3)
     for name, found in result.methods.items():

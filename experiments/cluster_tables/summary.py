@@ -218,7 +218,8 @@ def _private(
     return found
   num_clients = len(document["inputs"]["clients"])
   warnings = privacy_lib.budget_warnings(
-      settings["epsilon"], settings["delta"], settings["max_points"], num_clients
+      settings["epsilon"], settings["delta"], settings["max_points"], num_clients,
+      settings["public_num_points"],
   )
   return {
       **found,

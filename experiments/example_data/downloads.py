@@ -1,7 +1,7 @@
 """Downloads a file of known content."""
 
 import hashlib
-import urllib.error
+import http.client
 import urllib.request
 
 import tqdm
@@ -25,7 +25,7 @@ def download(url: str, sha256: str) -> bytes:
           response, "read", total and int(total), desc="download", disable=None
       ) as body:
         content = b"".join(iter(lambda: body.read(_BLOCK_BYTES), b""))
-  except (OSError, urllib.error.URLError) as e:
+  except (OSError, http.client.HTTPException) as e:  # The second: an answer that was cut.
     raise launch.RunFailed(f"{url} can't be downloaded: {e}.") from e
   found = hashlib.sha256(content).hexdigest()
   if found != sha256:

@@ -133,7 +133,9 @@ def summarise(
       tidy[name][tidy[name]["dataset"].isin(datasets)] for name in (WEIGHTS, POINTS)
   )
   return frames.labelled({
-      "headline": frames.headline(gains, seeds=results["seed"].nunique()),
+      "headline": frames.headline(
+          gains, seeds=results.loc[results["dataset"].isin(best), "seed"].nunique()
+      ),
       "scores": _scores(rows, best),
       "gains": gains,
       "views": _views(results, weights),

@@ -34,6 +34,7 @@ from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import own_code
 from fl_clustering.three_phase import progress_bar
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import rows
@@ -137,7 +138,7 @@ def _load(
   return tidy_experiment.Inputs(
       Machine(data_dir, num_cores),
       identity={
-          **data_lib.describe_own_methods(config.run),
+          **data_lib.describe_own_code(config.run),
           "clients": dict(task.row_digests or {}),
           "examples": fingerprints,
       },
@@ -160,7 +161,7 @@ def _load(
               "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPROC": "1",  # The last is XLA's.
               "LOKY_MAX_CPU_COUNT": f"{num_cores}",
           },
-          method_registry.modules_of_others(),
+          own_code.modules(),
       ),
   )
 

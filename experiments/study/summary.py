@@ -120,7 +120,7 @@ def scores(found: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
       for _, values in groups["accuracy"]
   ]
   # Where clients are in several clusters, there is no index, and the groups are not found.
-  are_known = means["ari"].groupby("setting").transform("any")
+  are_known = means["ari"].notna().groupby("setting").transform("any")
   is_chosen = means.index.get_level_values("method").isin(config["methods"])
   low, high = pd.DataFrame(ends, columns=["low", "high"], index=means.index).T.to_numpy()
   return _in_order(means.assign(**{

@@ -4,11 +4,11 @@ from typing import Any, Mapping
 
 from clustering_basics import validate
 from fl_clustering.engine import engines
-from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import own_code
 
 
 def with_engine(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,9 +102,9 @@ def completed(
 def identity(
     config: config_lib.ThreePhaseConfig, task: federated_task.FederatedTask
 ) -> dict[str, Any]:
-  """Returns what a resumed run must find again: the code of own methods, and the data."""
+  """Returns what a resumed run must find again: own code, and the data."""
   return {
-      **describe_own_methods(config),
+      **describe_own_code(config),
       "clients": dict(task.row_digests),
       "dataset": {"name": task.name, "fingerprint": task.fingerprint()},
   }
@@ -150,7 +150,7 @@ def warnings(
   return tuple(found)
 
 
-def describe_own_methods(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
-  """Returns what `config.json` says of methods that are not of this project, if there are any."""
-  digests = method_registry.digests_of_others((*config.methods, *config.personal))
-  return {"own_methods": digests} if digests else {}
+def describe_own_code(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
+  """Returns what `config.json` says of code that is not of this project, if there is any."""
+  digests = own_code.digests((*config.methods, *config.personal), config.model)
+  return {"own_code": digests} if digests else {}

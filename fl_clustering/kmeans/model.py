@@ -21,10 +21,10 @@ class RoundRecord:
   Attributes:
     stage: The kind of round: `gather`, where the server sees every client's means;
       `minibatch`; where it sees sums, `lloyd`, or one of the stages of `split_and_swap` or
-      `dp_clustering.refine`; `counts`, where it sees numbers of points alone.
+      `dp_clustering.refine`.
     centroids: The global centroids after it, in the data's units; float64 of shape (K, d), or
-      of another number of centroids while they are split.  After `counts`, those that it asked
-      about.  Of shape (0, d) in `FederatedKMeans.history_` without `keep_history`.
+      of another number of centroids while they are split.  Of shape (0, d) in
+      `FederatedKMeans.history_` without `keep_history`.
     inertia: The inertia of these centroids, or None if no round told it.
     bytes_down: What the server sent each client for this restart, in bytes.
     bytes_up: What each client sent for it.

@@ -295,10 +295,10 @@ def _split_up(
   return _lloyd(asker, "split", answer.nodes(rng), rng)
 
 
-def _reduced(answer: _Answer, k: int, rng: np.random.Generator) -> np.ndarray:
+def _reduced(answer: _Answer, k: int) -> np.ndarray:
   """Returns the centers of at most k clusters of the halves' means."""
   filled = answer.counts > 0
-  return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k, rng)
+  return summary_kmeans.fit(answer.half_means[filled], answer.counts[filled], k)
 
 
 def _better(first: _Answer, second: _Answer) -> _Answer:
@@ -392,7 +392,7 @@ def sums_kmeans(
   """
   asker = _Asker(totals, total_square, max_rounds)
   answer = _split_up(asker, dim, largest_num_centers(k), rng)
-  nodes = _undirected(_reduced(answer, k, rng), rng)
+  nodes = _undirected(_reduced(answer, k), rng)
   answer = _lloyd(asker, "lloyd", nodes, rng)
   best = _settle(asker, _swap(asker, answer, k, rng), rng)
   centers = np.resize(best.means, (k, dim))

@@ -209,9 +209,7 @@ def _settled(
   return np.stack(sums, axis=1) / counts[:, np.newaxis]
 
 
-def fit(
-    points: np.ndarray, weights: np.ndarray, k: int, rng: np.random.Generator
-) -> np.ndarray:
+def fit(points: np.ndarray, weights: np.ndarray, k: int) -> np.ndarray:
   """Returns the centers of min(k, num_points) clusters, or of fewer where points are equal."""
   if len(points) <= k:
     return points

@@ -10,9 +10,6 @@ A personal model is a control of the same form, with a row in `PERSONAL` and a v
 
 from __future__ import annotations
 
-import hashlib
-import pathlib
-import sys
 from typing import Any, Callable, Iterable, NamedTuple, TYPE_CHECKING
 
 from fl_clustering.methods import apfl
@@ -164,38 +161,6 @@ def label(name: str) -> str:
 def title(name: str) -> str:
   """Returns the label, followed by "(control)" for a control."""
   return f"{label(name)} (control)" if name in all_controls() else label(name)
-
-
-def _is_own(module: str) -> bool:
-  return module.startswith(__name__.partition(".")[0] + ".")
-
-
-def modules_of_others() -> list[str]:
-  """Returns the names of the modules outside of this project with methods or personal models.
-
-  A script that is run, and not imported, is among them by the name that it is imported by.
-  """
-  found = dict.fromkeys(
-      part.__module__
-      for rows in (METHODS, PERSONAL) for row in rows.values() for part in (row.settings, row.build)
-  )
-  script = pathlib.Path(getattr(sys.modules["__main__"], "__file__", "") or "").stem
-  return [script if name == "__main__" else name for name in found if not _is_own(name)]
-
-
-def digests_of_others(names: Iterable[str]) -> dict[str, str]:
-  """Returns a SHA-256 (hex) of the files of those methods that are not of this project, by name."""
-  found = {}
-  for name in names:
-    if name in CONTROLS:
-      continue
-    row = entry(name)
-    modules = dict.fromkeys((row.settings.__module__, row.build.__module__))
-    files = [getattr(sys.modules[m], "__file__", None) for m in modules if not _is_own(m)]
-    contents = [pathlib.Path(path).read_bytes() for path in files if path]
-    if contents:
-      found[name] = hashlib.sha256(b"".join(contents)).hexdigest()
-  return found
 
 
 def entry(name: str) -> MethodEntry:

@@ -84,7 +84,6 @@ def find_view_grid(
       clients=clients.scaled(secure_sums.Scaling(shift, steps * factor)),
       step=1 / steps,
       column_factor=np.where(varies, grid.column_factor, 0.0),
-      num_rounds=grid.num_rounds + 1,
   )
   return view_grid, np.full(len(widths), 1 / steps**2)
 

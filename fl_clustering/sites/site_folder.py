@@ -128,13 +128,13 @@ class SiteFolder:
     identity.write(os.path.join(path, _IDENTITY))
     ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
     ledger.close()
+    places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
     try:
+      atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(places))
       _bind(data_dir, ledger)
     except BaseException:
       shutil.rmtree(path)
       raise
-    places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
-    atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(places))
     return cls(path)
 
   def lock(self) -> None:

@@ -38,8 +38,24 @@ def _check_memory(num_cells: int) -> None:
     )
 
 
+def _stamp(path: str) -> tuple[str, int, int]:
+  """Returns the path, size and time of a file: others where it has changed."""
+  try:
+    stat = os.stat(path)
+  except OSError:  # Reading it says what is wrong.
+    return path, 0, 0
+  return path, stat.st_size, stat.st_mtime_ns
+
+
 # A run asks for the number of clients before it loads them.
 @functools.lru_cache(maxsize=1)
+def _opened(
+    data_dir: str, schema: schema_lib.Schema, stamps: tuple[tuple[str, int, int], ...]
+) -> folder_lib.Folder:
+  del stamps  # With others, it is read again.
+  return folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema})
+
+
 def open_folder(
     data_dir: str | None, schema: schema_lib.Schema | None
 ) -> folder_lib.Folder:
@@ -52,7 +68,7 @@ def open_folder(
     raise validate.error("label_column", "be given for `dataset` files", None)
   if data_dir is None:
     raise validate.error("data_dir", "name the folder with the clients' files", None)
-  return folder_lib.open_folder(data_dir, {schema_lib.NO_VIEW: schema})
+  return _opened(data_dir, schema, tuple(map(_stamp, folder_lib.files(data_dir).values())))
 
 
 def _test_masks(

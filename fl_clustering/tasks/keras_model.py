@@ -156,10 +156,15 @@ def _attributes(changed: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
 def _dropout(layer: Any, place: int, seed: Any, inputs: Any, training: Any = None) -> Any:
   if seed is None or not layer.rate or not training:
     return inputs
+  # In Keras, None stands for the inputs' own size.
+  noise_shape = layer.noise_shape and [
+      tf.shape(inputs)[axis] if size is None else size
+      for axis, size in enumerate(layer.noise_shape)
+  ]
   # A mask of its own for each layer and step, as seeds may be counted up.
   return tf.nn.experimental.stateless_dropout(
       inputs, layer.rate, tf.random.experimental.stateless_fold_in(seed, place),
-      noise_shape=layer.noise_shape,
+      noise_shape=noise_shape,
   )
 
 

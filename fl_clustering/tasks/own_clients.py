@@ -84,7 +84,7 @@ def task_from_arrays(
   if global_test is not None:
     everything.append(_pair("`global_test`", global_test))
   _check_alike(everything)
-  dtype = _dtype([pair.x for pair in everything], model)
+  dtype = _dtype(everything, model)
   kept = {
       client_id: pairs for client_id, pairs in parts.items()
       if all(len(pair.y) >= shares.MIN_EXAMPLES_PER_CLIENT // len(pairs) for pair in pairs)
@@ -173,6 +173,7 @@ def task_from_client_data(
     examples = list(dataset.as_numpy_iterator())
     return tuple(
         np.array([example[key] for example in examples], spec[key].dtype.as_numpy_dtype)
+        .reshape(-1, *spec[key].shape)  # Also of a client without examples.
         for key in keys
     )
 
@@ -218,15 +219,22 @@ def _check_alike(pairs: Sequence[_Pair]) -> None:
       raise validate.error("x", rule, x.shape[1:])
 
 
-def _dtype(arrays: Sequence[np.ndarray], model: str | model_lib.Model) -> str:
+def _dtype(pairs: Sequence[_Pair], model: str | model_lib.Model) -> str:
   """Returns the type of features that all arrays become."""
   wanted = model.input_dtype if isinstance(model, model_lib.Model) else "float32"
-  are_images = all(x.dtype == np.uint8 and x.ndim == 4 for x in arrays)
-  if are_images and wanted != "int32":
-    return "uint8"
-  if wanted == "int32" and any(x.dtype.kind == "f" for x in arrays):
-    raise TypeError("`x` must be integers for a model of int32, got floating-point numbers.")
-  return "float32" if wanted == "uint8" else wanted
+  if wanted == "int32":
+    if any(pair.x.dtype.kind == "f" for pair in pairs):
+      raise TypeError("`x` must be integers for a model of int32, got floating-point numbers.")
+    return wanted
+  owners: dict[bool, str] = {}
+  for pair in pairs:
+    owners.setdefault(pair.x.dtype == np.uint8 and pair.x.ndim == 4, pair.owner)
+  if len(owners) > 1:
+    raise TypeError(
+        f"`x` must be uint8 images for all clients or for none, got other numbers for "
+        f"{owners[False]} and uint8 images, from 0 to 255, for {owners[True]}."
+    )
+  return "uint8" if True in owners else "float32"
 
 
 def _model(

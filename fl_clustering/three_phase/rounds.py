@@ -18,7 +18,7 @@ from fl_clustering.engine import metrics as metrics_lib
 from fl_clustering.engine import participation
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method as method_lib
-from fl_clustering.methods import registry
+from fl_clustering.three_phase import own_code
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import scoring
 from fl_clustering.three_phase import stages
@@ -67,7 +67,7 @@ def start(
   state = method.initialize(pretrained, randomness.generator(config.seed, *purpose))
   own_cost = engine.cost - cost_before
   parts: list[Any] = [settings, name, config.options_of(name)]
-  parts += registry.digests_of_others([name]).values()
+  parts += own_code.digests([name]).values()
   if repeat:
     parts.append(repeat)
     name = f"{name}_repeat_{repeat}"

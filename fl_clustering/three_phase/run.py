@@ -39,6 +39,7 @@ from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import matched_control
+from fl_clustering.three_phase import own_code
 from fl_clustering.three_phase import pretraining
 from fl_clustering.three_phase import repeats as repeats_lib
 from fl_clustering.three_phase import result as result_lib
@@ -217,7 +218,8 @@ def run(
   engine = _engine(config, task, data_dir, clients_per_block)
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
-      config.training_settings(), task.fingerprint(), task.model.parameter_shapes
+      config.training_settings(), task.fingerprint(), task.model.parameter_shapes,
+      own_code.digests(model=config.model),
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
   this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), only)

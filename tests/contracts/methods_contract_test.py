@@ -17,7 +17,9 @@ from fl_clustering.methods import client_weights
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.methods import method
 from fl_clustering.methods import registry
+from fl_clustering.tasks import models
 from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import own_code
 from tests import letters
 
 _CLIENTS, _NEW = np.arange(6), np.array([6, 7])
@@ -163,6 +165,24 @@ class MethodContractTest(parameterized.TestCase):
       found.append([letters.names(s.members) for s in (state, after)])
     self.assertEqual(*found)
 
+  def test_says_what_the_server_sees_of_single_clients(self, name):
+    asked = {
+        part: self.enter_context(
+            mock.patch.object(_Engine, part, autospec=True, side_effect=getattr(_Engine, part))
+        )
+        for part in ("train_members", "losses", "subspaces", "moments", "train_own")
+    }
+    _build(name).next(self._start(name), participation.Round(9, letters.clients("ab"), 1))
+    seen = {part for part, calls in asked.items() if calls.called}
+    if not any(call.kwargs.get("num_shared") for call in asked["train_own"].call_args_list):
+      seen.discard("train_own")  # Own models stay with their clients.
+    if name in registry.CONTROLS:
+      self.assertEmpty(seen)
+      return
+    entry = registry.entry(name)
+    self.assertEqual(bool(entry.sees), bool(seen))
+    self.assertEqual(entry.groups_by_features, bool(seen & {"subspaces", "moments"}))
+
   def test_finds_a_model_for_new_clients(self, name):
     one, state = _build(name), self._start(name)
     placement = one.place(_pretrained(), state, _NEW[::-1])
@@ -219,6 +239,15 @@ class PersonalContractTest(parameterized.TestCase):
       self.assertRegex(option.about, r"^\w.*\.$")
 
 
+class ApflTest(absltest.TestCase):
+
+  def test_a_share_of_zero_is_no_missing_one(self):
+    entry = registry.entry("apfl")
+    one = entry.build(entry.settings(apfl_alpha=0.0), _Engine())
+    state = one.initialize(_pretrained(), np.random.default_rng(0))
+    np.testing.assert_array_equal(state.memory["alpha"], np.zeros(6))
+
+
 class RegistryTest(absltest.TestCase):
 
   def test_controls_have_names_of_their_own(self):
@@ -229,12 +258,15 @@ class RegistryTest(absltest.TestCase):
       for name, row in rows.items():
         self.assertIs(registry.entry(name), row)
 
-  def test_modules_outside_of_the_project_are_those_of_methods_and_personal_models(self):
-    self.assertEmpty(registry.modules_of_others())
-    for module, rows in (("own_one", registry.METHODS), ("own_two", registry.PERSONAL)):
+  def test_modules_outside_of_the_project_are_those_of_methods_and_models(self):
+    self.assertEmpty(own_code.modules())
+    for module, rows in (
+        ("one", registry.METHODS), ("two", registry.PERSONAL), ("three", models.MODELS)
+    ):
       own = types.new_class("Own", exec_body=lambda body, m=module: body.update(__module__=m))
-      self.enter_context(mock.patch.dict(rows, {module: registry.MethodEntry(own, own)}))
-    self.assertEqual(registry.modules_of_others(), ["own_one", "own_two"])
+      row = own if rows is models.MODELS else registry.MethodEntry(own, own)
+      self.enter_context(mock.patch.dict(rows, {module: row}))
+    self.assertEqual(own_code.modules(), ["one", "two", "three"])
 
   def test_needs_nothing_that_takes_long_to_import(self):
     program = (

@@ -71,6 +71,9 @@ class PointsAsTheyAreTest(parameterized.TestCase):
     with mock.patch.object(metrics, "BLOCK_ELEMENTS", block_elements):
       self.assertEqual(metrics.nonprivate_loss(points, centers, 2.0), 17 + 1 + 4 + 0.25)
       self.assertEqual(metrics.nonprivate_clipped_share(points, 2.0), 2 / 4)
+      points[3, 1] = math.nan  # As 0: the first point alone is cut by it.
+      for radius, share in ((2.0, 2 / 4), (0.4, 1)):
+        self.assertEqual(metrics.nonprivate_clipped_share(points, radius), share)
 
 
 class ClusteringMetricsTest(absltest.TestCase):

@@ -18,9 +18,11 @@ import pandas as pd
 from experiment_shell import cell_processes
 from experiment_shell import finished_run
 from experiment_shell import launch
+from experiment_shell import program
 from experiment_shell import tidy_experiment
 from experiment_shell import tidy_report
 from tests import nightly
+from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 
 
@@ -205,18 +207,23 @@ class TidyExperimentTest(parameterized.TestCase):
     self.assertEmpty(_MEASURED)  # It is finished.
 
   def test_a_failed_cell_is_a_row_and_is_tried_again(self):
-    _FAULTS["<a> 1"] = _Lost("gone\nfor good")
+    _FAULTS["007 1"] = _Lost("gone\nfor good")
 
     self.assertLen(self._run(), 5 * 4)
 
     self.assertEqual(run_folder.rows(self.run_, "failures.csv"), [
-        {"method": "<a>", "seed": "1", "last words": "gone for good"}
+        {"method": "007", "seed": "1", "last words": "gone for good"}
     ])
     self.assertIn("gone for good", (self.run_ / "report.html").read_text())
+    finished = finished_run.FinishedRun(str(self.run_))
+    self.assertEqual(
+        tidy_report._failures(_TOY, finished),  # pylint: disable=protected-access
+        [{"method": "007", "seed": 1, "last words": "gone for good"}],
+    )
     _FAULTS.clear()
     _MEASURED.clear()
     self._run(resume=True)
-    self.assertEqual(_MEASURED, ["<a> 1", "closed"])
+    self.assertEqual(_MEASURED, ["007 1", "closed"])
     self.assertFalse((self.run_ / "failures.csv").exists())
     self._check_same()
 
@@ -247,6 +254,38 @@ class TidyExperimentTest(parameterized.TestCase):
     _FAULTS.clear()
     self._run(resume=True)
     self._check_same()
+
+  def test_an_error_in_another_process_ends_the_run_too(self):
+    _FAULTS["007 1"] = OSError("disk full")
+
+    def load(*arguments, **options):
+      inputs = _load(*arguments, **options)
+      return dataclasses.replace(inputs, processes=cell_processes.Processes())
+
+    with self.assertRaisesRegex(launch.RunFailed, "disk full.*--resume"):
+      self._measured(changes={"load": load})
+
+  def test_a_program_whose_cells_failed_says_so(self):
+    main = lambda: program.main(_TOY, _Config())
+    _FAULTS["<a> 1"] = _Lost("gone")
+    with self.assertRaisesRegex(launch.RunFailed, "failures.csv.*--resume"):
+      in_process.run_main(main, f"--output_dir={self.run_}")
+    self.assertTrue((self.run_ / "report.html").exists())
+    _FAULTS.update({
+        f"{cell['method']} {cell['seed']}": _Lost("gone") for cell in _cells(_Config(), None)
+    })
+    with self.assertRaisesRegex(launch.RunFailed, "no results.*failures.csv"):
+      in_process.run_main(main, f"--output_dir={self.run_}", "--overwrite")
+
+  def test_a_table_for_each_value_has_the_rows_of_that_value(self):
+    table = tidy_experiment.Table(
+        "means", "By method", "", {"mean": "{:.3f}", "below_zero": "{:.2f}"}, by="method",
+        printed=True,
+    )
+    self.assertRegex(
+        tidy_report.text(dataclasses.replace(_TOY, tables=[table]), self.undisturbed),
+        r"(?s)\n<a>[^\n]*\n0\.517 +0\.00\n\n007[^\n]*\n0\.717 +0\.00$",
+    )
 
   @parameterized.parameters(
       ({"results": [{"client": "1", "metric": "loss"}]}, "results.*'value'"),

@@ -184,7 +184,7 @@ class StudyTest(parameterized.TestCase):
 
     run = finished_run.FinishedRun(folder)
     self.assertEqual(run.settings["last_layer_linkage"], "complete")
-    self.assertEqual(list(run.document["inputs"]["own_methods"]), ["last_layer"])
+    self.assertEqual(list(run.document["inputs"]["own_code"]), ["last_layer"])
     self.assertEqual(_cells(folder).set_index("method")["clusters"]["last_layer"], 2)
 
   def test_clients_of_files(self):

@@ -18,7 +18,7 @@ def _draw(num_points=80, dim=2, seed=0):
 
 
 def _fit(points, weights, k):
-  return summary_kmeans.fit(points, weights, k, np.random.default_rng(0))
+  return summary_kmeans.fit(points, weights, k)
 
 
 def _inertia(points, weights, centers):

@@ -88,6 +88,13 @@ class PrivacyTest(parameterized.TestCase):
 
 class CheckClientsTest(parameterized.TestCase):
 
+  @parameterized.product(
+      name=("num_clusters", "rounds", "local_steps", "clients_per_round"), value=(0, -3, 1.5)
+  )
+  def test_numbers_are_positive_integers(self, name, value):
+    with self.assertRaisesRegex(ValueError, f"^`{name}`"):
+      plan.PrivateClusters(**{"num_clusters": 4, "epsilon": 8.0, "delta": 1e-5, name: value})
+
   @parameterized.parameters(
       ({"num_clusters": 11}, "num_clusters"), ({"num_clusters": 10}, None),
       ({"clients_per_round": 11}, "clients_per_round"), ({"clients_per_round": 10}, None),

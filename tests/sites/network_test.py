@@ -118,8 +118,10 @@ class NetworkTest(absltest.TestCase):
       os.mkdir(self._path(f"ward_{name}"))
       path = self._path(f"ward_{name}", f"{name}.csv")
       np.savetxt(path, own, "%.4f", ",", header=",".join(_COLUMNS), comments="")
-      self._run("experiments.site", f"--new={name}", f"--data_dir=ward_{name}",
-                "--schema=schema.json")
+      output = self._run(
+          "experiments.site", f"--new={name}", f"--data_dir=ward_{name}", "--schema=schema.json"
+      )
+      self.assertIn(f"{name}.csv: rows: {len(own)}, bad lines: 0, missing cells: 0", output)
     output = self._run(
         "experiments.federation", "--new=trial", "--schema=schema.json", *privacy,
         f"--sites={','.join(f'{name}.pub' for name in _NAMES)}", "--output=federation.json",
@@ -224,20 +226,47 @@ class NetworkTest(absltest.TestCase):
         ("site", "`new` must be given, or else `join`"),
         ("site", "--new=North", "--data_dir=ward_north", "--schema=schema.json", "`name` must"),
         (*join, "--site_dir=north", "--kit=kits/north.json", f"`fingerprint` must .*{fingerprint}"),
+        (*join, f"--fingerprint={fingerprint[::-1]}", "--site_dir=north", "--kit=kits/east.json",
+         "`fingerprint` must"),
         (*join, own, "--site_dir=east", "--kit=kits/east.json", "`schema` must be the one"),
         (*join, own, "--site_dir=south", "--kit=kits/south.json", "`ledger` must be used by one"),
         (*join, own, "--site_dir=north", "--kit=kits/east.json", "`kit` must be that of north"),
         (*tables, keys, "`epsilon` must be given"),
+        (*tables, keys, *noise, "--exact", "`epsilon` must be left out"),
         (*tables, keys, *noise, "--view_norms=1", "`view_norms` must be left out"),
         (*tables, "--exact", "--sites=north.pub,south.pub,schema.json", "`sites` must be files"),
         (*views, *noise, "--view_norms=1,x", "`view_norms` must be numbers"),
         (*views, *noise, "--radius=1", "`radius` must be left out"),
         ("federation", "--kits=federation.json", "--host=a b", "--output_dir=k", "`host` must"),
+        ("federation", "--kits=federation.json", "--exact", "`exact` must be left out"),
         (*fit, "--schema=short.json", "--kit=kits/operator", "`schema` must be the one"),
         (*fit, "--schema=schema.json", "--kit=kits", "`kit` must hold"),
     ):
       output = self._run(f"experiments.{module}", *arguments, code=2)
       self.assertRegex(output.splitlines()[-1], f"^error: .*{message}", arguments)
+
+  def test_a_federation_file_says_what_the_flags_say(self):
+    for name in _NAMES:
+      with open(self._path(f"{name}.pub"), "w", encoding="utf-8") as file:
+        file.write(f"{name} {name.encode().hex():0<64}\n")
+    for widths, flags, expected in (
+        ((5,), ("--radius=2",), {"radius": 2.0, "min_sites": 2}),
+        ((5,), ("--radius=2", "--min_sites=1", "--max_points=7"),
+         {"radius": 2.0, "min_sites": 1, "max_points": 7}),
+        (sample_sites.WIDTHS, ("--view_norms=1,1.5", "--min_sites=3"),
+         {"view_norms": [1.0, 1.5], "min_sites": 3}),
+    ):
+      sample_sites.write_schema(self.folder, widths)
+      self._run(
+          "experiments.federation", "--new=trial", "--schema=schema.json", "--output=new.json",
+          f"--sites={','.join(f'{name}.pub' for name in _NAMES)}", "--epsilon=4", "--delta=1e-6",
+          *flags,
+      )
+      with open(self._path("new.json"), encoding="utf-8") as file:
+        document = json.load(file)
+      os.remove(self._path("new.json"))
+      self.assertEqual(document["widths"], [*widths])
+      self.assertEqual(document["privacy"], {"epsilon": 4.0, "delta": 1e-6, **expected})
 
   def test_checks_of_the_carrier(self):
     self._run("tests.sites.carrier_checks")

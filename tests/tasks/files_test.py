@@ -11,6 +11,7 @@ from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import files
 from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
+from tests import drawn_seeds
 
 
 class FilesTest(parameterized.TestCase):
@@ -18,7 +19,6 @@ class FilesTest(parameterized.TestCase):
   def setUp(self):
     super().setUp()
     self.folder = self.create_tempdir().full_path
-    files.open_folder.cache_clear()
     rng = np.random.default_rng(0)
     self.frames = {}
     for i in range(5):
@@ -61,6 +61,9 @@ class FilesTest(parameterized.TestCase):
     for client in task.clients:
       np.testing.assert_array_equal(client.train.labels, np.arange(8) % 3)
       np.testing.assert_array_equal(client.test.labels, np.arange(8, 12) % 3)
+    np.testing.assert_array_equal(
+        task.global_test.features, np.concatenate([one.test.features for one in task.clients])
+    )
     self.assertEqual(task.class_names, ("0", "1", "2"))
     self.assertEqual(task.tables.schema.classes, ("0", "1", "2"))
     self.assertEqual(task.tables.schema.feature_names, ("a", "b"))
@@ -71,6 +74,13 @@ class FilesTest(parameterized.TestCase):
       self.assertEqual((len(client.train), len(client.test)), (9, 3))
     self.assertEqual(tasks[0].fingerprint(), tasks[1].fingerprint())
     self.assertNotEqual(tasks[0].fingerprint(), tasks[2].fingerprint())
+
+  @parameterized.parameters(None, held_out.Fold(1, 3))
+  def test_all_is_drawn_by_the_seed(self, fold):
+    options = registry.TaskOptions(dataset="files", schema=self._schema.without("split"), seed=3)
+    with drawn_seeds.recorded() as seeds:
+      registry.load_task(options, self.folder, held_out.HeldOut(num_new_clients=2), fold)
+    self.assertEqual(seeds, {3})
 
   def test_a_client_that_can_not_be_tested_is_left_out(self):
     self.frames["c1"].assign(part="train").to_csv(os.path.join(self.folder, "c1.csv"), index=False)
@@ -83,7 +93,6 @@ class FilesTest(parameterized.TestCase):
     before = self._load().row_digests
     self.assertEqual(list(before), list(self.frames))
     self.frames["c1"].assign(a=range(12)).to_csv(os.path.join(self.folder, "c1.csv"), index=False)
-    files.open_folder.cache_clear()
     now = self._load().row_digests
     self.assertEqual([name for name in now if before[name] != now[name]], ["c1"])
 

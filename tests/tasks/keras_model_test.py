@@ -92,6 +92,15 @@ class KerasModelTest(parameterized.TestCase):
     # 8,000 coins: the standard deviation of the mean is 0.006.
     self.assertAlmostEqual(np.mean(np.array(left) > 0), share, delta=0.03)
 
+  def test_dropout_of_whole_rows(self):
+    model = keras_model.keras_model(lambda: _sequential(
+        _layers.Dropout(0.5, noise_shape=(None, 1)), _layers.Dense(4), shape=(4,)
+    ))
+    parameters = [np.eye(4, dtype=np.float32), np.zeros(4, np.float32)]
+    left = model.logits(parameters, np.ones((50, 4), np.float32), tf.constant([7, 1])).numpy()
+    np.testing.assert_array_equal(left, np.repeat(left[:, :1], 4, axis=1))
+    self.assertCountEqual(np.unique(left), (0, 2))
+
   def test_leaves_no_trace(self):
     tf.keras.utils.set_random_seed(3)
     expected = random.getstate()

@@ -92,6 +92,9 @@ class TaskFromArraysTest(parameterized.TestCase):
   def test_types_of_features(self):
     images = {"a": (np.full((3, 10, 10, 1), 255, np.uint8), np.array([0, 1, 0], np.int8))}
     self.assertEqual(_task(images, "cnn_small").model.input_dtype, "uint8")
+    for pixels in (np.full((3, 10, 10, 1), 0.5), np.full((3, 10, 10, 1), 7)):
+      with self.assertRaisesRegex(TypeError, "^`x`.*'b'.*'a'"):  # 0 to 255 beside other numbers.
+        _task({**images, "b": (pixels, np.array([0, 1, 0]))}, "cnn_small")
     model = models.build("cnn_small", (10, 10, 1), 3)
     floats = {"a": (np.full((3, 10, 10, 1), 0.5), np.arange(3))}
     self.assertEqual(_task(floats, model).model.input_dtype, "float32")
@@ -189,6 +192,9 @@ class TaskFromClientDataTest(absltest.TestCase):
     })
     pairs = dicts.preprocess(lambda dataset: dataset.map(lambda one: (one["x"], one["y"])))
     triples = dicts.preprocess(lambda dataset: dataset.map(lambda one: (one["x"],)))
+    nobody = dicts.preprocess(lambda dataset: dataset.take(0))
+    with self.assertRaisesRegex(ValueError, "2 of 2"):  # And not of another shape.
+      own_clients.task_from_client_data(nobody, "mlp", features_key="x", label_key="y")
     for data, keys in ((dicts, {"features_key": "x", "label_key": "y"}), (pairs, {})):
       task = own_clients.task_from_client_data(data, "mlp", **keys)
       self.assertEqual(task.fingerprint(), _task(clients).fingerprint())

@@ -117,7 +117,7 @@ def logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> 
   filled = np.concatenate([features, rest])
   found = [
       _logits(model, vector, filled[start : start + _MOST_IN_ROW])
-      for start in range(0, len(filled), _MOST_IN_ROW)
+      for start in range(0, len(filled) or 1, _MOST_IN_ROW)
   ]
   return np.concatenate(jax.device_get(found))[: len(features)]
 

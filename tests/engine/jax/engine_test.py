@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import os
 import threading
+import types
 from unittest import mock
 
 from absl.testing import absltest
@@ -19,6 +20,7 @@ from fl_clustering.engine import personalization
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
 from fl_clustering.engine.jax import engine as jax_engine
+from fl_clustering.engine.jax import evaluation
 from fl_clustering.engine.jax import own_settings
 from fl_clustering.engine.tff import client_sketches
 from fl_clustering.methods import client_weights
@@ -271,10 +273,11 @@ class OwnNumbersTest(parameterized.TestCase):
       np.testing.assert_allclose(trained, expected, atol=1e-6)
 
   @parameterized.parameters(
-      {"pull": 0.4}, {"head_epochs": 1}, {"is_mixture": True, "learns_share": True},
+      {"pull": 0.4}, {"head_epochs": 1},
+      {"pull": 0.4, "is_mixture": True, "learns_share": True},
   )
   def test_own_models_side_by_side_wait_for_larger_clients_as_they_are(self, **how):
-    # By day, `test_train_own` compares each kind of them, and a mixture has the most to wait with.
+    # By day, `test_train_own` compares each kind of them.  Without examples only the pull goes on.
     nightly.skip_by_day(self, "is_mixture" not in how)
     task, (*_, common) = _task("mlp"), _vectors(_task("mlp"), 6)
     shares, found = np.linspace(0.2, 0.8, 5, dtype=np.float32), []
@@ -295,19 +298,30 @@ class OwnNumbersTest(parameterized.TestCase):
     _, (losses,) = engine.train(vectors, [_EVERYONE], participation.Round(1, _EVERYONE, 3))
     np.testing.assert_allclose(losses.values, engine.losses(vectors, _EVERYONE)[0], atol=1e-6)
 
-  def test_every_pass_draws_its_own_dropout(self):
+  # Many passes of one step, and one pass of many steps.
+  @parameterized.parameters(("a", 0.95, _ALL_EXAMPLES, 50), ("e", 0.8, 1, 1))
+  def test_every_step_draws_its_own_dropout(self, client, share, batch_size, num_epochs):
     task, vectors = own_tasks.table_task(), np.zeros((1, 21), np.float32)
     model = dataclasses.replace(
-        task.model, uses_dropout=True, layers=(("dropout", 0.95), *task.model.layers)
+        task.model, uses_dropout=True, layers=(("dropout", share), *task.model.layers)
     )
-    engine = _of_jax(dataclasses.replace(task, model=model))
+    engine = _of_jax(dataclasses.replace(task, model=model), batch_size)
     found, _ = engine.train_each(
-        vectors, letters.clients("a"), participation.Round(1, _EVERYONE, 50)
+        vectors, letters.clients(client), participation.Round(1, _EVERYONE, num_epochs)
     )
-    # Nothing is learnt of a column that is dropped from all rows: of 12, each is in .95^12 = 54% of
-    # the draws.
+    # Nothing is learnt of a column that is dropped from all rows in all draws: of the 12 of "a",
+    # each is in .95^12 = 54% of them.
     kernel = found[0, :18].reshape(6, 3)
     self.assertTrue(kernel.any(axis=1).all())
+
+  def test_outputs_of_any_number_of_rows(self):
+    model, rng = own_tasks.table_task().model, np.random.default_rng(0)
+    vector = rng.normal(size=21).astype(np.float32)
+    rows = rng.normal(size=(600, 6)).astype(np.float32)
+    expected = rows @ vector[:18].reshape(6, 3) + vector[18:]
+    for size in (0, 1, 256, 257, 600):
+      found = evaluation.logits(model, vector, rows[:size])
+      np.testing.assert_allclose(found, expected[:size], atol=1e-5)
 
   def test_numbers_do_not_depend_on_company_or_blocks(self):
     task = _task("mlp")
@@ -395,6 +409,23 @@ class OwnNumbersTest(parameterized.TestCase):
       list(client_pool.sent([four], None))
       with self.assertRaisesRegex(ValueError, "^`rows`.* 5"):
         list(client_pool.sent([four, five], None))
+
+
+class PlanTest(parameterized.TestCase):
+
+  @parameterized.parameters((20, 1), (20, 2), (200, 1))
+  def test_a_block_fills_its_part_of_each_accelerator(self, batch_size, num_devices):
+    devices = [types.SimpleNamespace(platform="gpu")] * num_devices
+    planned = blocks_lib.plan(_task("cnn").model, batch_size, devices)
+    # Four times 1.2 million parameters and, of each example of a batch, 231,390 numbers.
+    of_client = 4 * (4 * 1_199_882 + batch_size * 231_390)
+    self.assertBetween(planned.clients // num_devices * of_client, 2**31, 2**32)
+
+  def test_devices_share_a_block_evenly(self):
+    devices = [types.SimpleNamespace(platform="gpu")] * 2
+    for asked, expected in ((1, 2), (2, 2), (3, 4)):
+      planned = blocks_lib.plan(_task().model, 20, devices, asked)
+      self.assertEqual(planned.clients, expected)
 
 
 class SeveralDevicesTest(absltest.TestCase):

@@ -1,6 +1,7 @@
 from absl.testing import absltest
 from absl.testing import parameterized
 import pandas as pd
+from sklearn import metrics
 
 from experiments.cluster_tables import config
 from experiments.cluster_tables import summary
@@ -111,9 +112,9 @@ class ExactTest(parameterized.TestCase):
 
 class PrivateTest(absltest.TestCase):
 
-  def _frames(self, **settings):
+  def _frames(self, trust="none", **settings):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
-    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": "none"}
+    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": trust}
     # A column of the user's is called as one of ours.
     rows = [
         [0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0],
@@ -145,13 +146,35 @@ class PrivateTest(absltest.TestCase):
     (row,) = frames["headline"].to_dict("records")
     self.assertIn("3, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
 
+  def test_who_adds_the_noise_is_as_the_guarantee_states_it(self):
+    for trust, text in (("server", "The server adds"), ("none", "Every client adds")):
+      (row,) = self._frames(trust)["leaves"].to_dict("records")
+      self.assertEqual(row["trust"], trust)
+      self.assertStartsWith(row["what leaves a client"], text)
+
   def test_a_budget_that_protects_little_is_warned_of(self):
     for settings, name in (
         ({"epsilon": 25.0}, "epsilon"), ({"delta": 0.5}, "delta"),
         ({"delta": 0.001, "max_points": None}, "delta"),
+        ({"delta": 1e-4, "max_points": None, "public_num_points": 20_000}, "delta"),
     ):
       (text,) = self._frames(**settings)["warnings"]["warning"]
       self.assertIn(f"`{name}`", text)
+
+
+class KnownTest(absltest.TestCase):
+
+  def test_scores_and_the_figure_are_of_all_clusters(self):
+    counts = {("u", 0): 3, ("u", 1): 0, ("u", 2): 1, ("v", 0): 0, ("v", 1): 2, ("v", 2): 1}
+    rows = [(*cell, number) for cell, number in counts.items()]
+    table = pd.DataFrame(rows, columns=["class", "cluster", "rows"])
+    found = summary._known(table)  # pylint: disable=protected-access
+    labels, clusters = list("uuuuvvv"), [0, 0, 0, 2, 1, 1, 2]
+    (scores,) = found["scores"]
+    self.assertAlmostEqual(scores["nmi"], metrics.normalized_mutual_info_score(labels, clusters))
+    self.assertAlmostEqual(scores["ari"], metrics.adjusted_rand_score(labels, clusters))
+    figure = found["confusion"].set_index(["class", "cluster"])["points"]
+    self.assertEqual(figure.to_dict(), counts)
 
 
 class LeavesTest(absltest.TestCase):

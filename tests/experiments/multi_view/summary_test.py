@@ -64,6 +64,9 @@ class SummaryTest(parameterized.TestCase):
 
     columns = ["cases", "better", "unclear", "worse"]
     self.assertEqual(headline.reindex(columns=columns).to_numpy().ravel().tolist(), counts)
+    # Not those of the tutorial's data, of which there are no gains.
+    for seeds in headline.get("seeds", ()):
+      self.assertEqual(seeds, changes.get("num_seeds", 3))
 
   def test_views_have_their_scores_alone_and_weights(self):
     views = self._frames()["views"].set_index("view")

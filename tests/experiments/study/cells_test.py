@@ -18,9 +18,9 @@ from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
-from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
+from fl_clustering.three_phase import own_code
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
@@ -238,6 +238,15 @@ class TunedCellsTest(parameterized.TestCase):
     path = os.path.join(self.folder, "chosen.csv")
     pd.DataFrame(rows, columns=[*tuning.COLUMNS]).to_csv(path, index=False)
 
+  @parameterized.parameters((None, 2), (3, 6))
+  def test_a_candidate_has_a_run_for_every_seed_and_fold(self, num_folds, num_runs):
+    config = sample_study.config(("iid",), learning_rates=(0.1, 0.2), tuning_seeds=2,
+                                 num_folds=num_folds)
+    with mock.patch.object(tuning, "choose") as choose:
+      choose.return_value.to_csv.return_value = ""
+      cells.EXPERIMENT.finish(tidy_experiment.Run(config, None, self.folder), {tuning.TUNING: None})
+    self.assertEqual(choose.call_args.args[-1], num_runs)
+
   def test_tuning_seeds_come_first_and_are_others(self):
     found = [cell["seed"] for cell in cells.cells(self.config)]
     self.assertEqual(found, [2, 1])
@@ -330,7 +339,7 @@ class LoadTest(parameterized.TestCase):
   def test_processes_import_the_modules_of_methods_of_others(self):
     with (
         mock.patch.object(cells, "load_task", return_value=mock.MagicMock(row_digests=None)),
-        mock.patch.object(method_registry, "modules_of_others", return_value=["mine"]),
+        mock.patch.object(own_code, "modules", return_value=["mine"]),
     ):
       inputs = cells.EXPERIMENT.load(
           sample_study.config(("iid",)), None, data_dir=None, num_cores=3
@@ -354,8 +363,9 @@ class LoadTest(parameterized.TestCase):
   def test_folds_count_from_one(self, num_folds, fold, expected):
     study = sample_study.config(("iid",), num_folds=num_folds)
     with mock.patch.object(cells.task_registry, "load_task") as load:
-      cells.load_task(study, None, "iid", 0, fold)
+      cells.load_task(study, None, "iid", 2, fold)
 
+    self.assertEqual((load.call_args.args[0].seed, load.call_args.args[2].seed), (2, 2))
     self.assertEqual(load.call_args.args[-1], expected)
 
 

@@ -82,6 +82,18 @@ class GainsTest(parameterized.TestCase):
       self.assertAlmostEqual(gain["high"], min(100, gain["gain"] + 100 * half))
       self.assertAlmostEqual(gain["low"], max(-100, gain["gain"] - 100 * half))
 
+  @parameterized.parameters((4, None, 1 / 4), (1, 4, 1 / 4 + 1 / 3))
+  def test_scores_have_the_interval_of_their_method(self, num_seeds, num_folds, share):
+    study = sample_study.config(num_seeds=num_seeds, num_folds=num_folds)
+    found = summary.cells(sample_study.results(study))
+    for row in summary.scores(found, study.to_json()).to_dict("records"):
+      is_own = (found["setting"] == row["setting"]) & (found["method"] == row["method"])
+      own = found[is_own]["accuracy"]
+      half = stats.t.ppf(0.975, 3) * own.std() * share**0.5
+      self.assertAlmostEqual(row["sd"], own.std())
+      self.assertAlmostEqual(row["low"], max(0, own.mean() - half))
+      self.assertAlmostEqual(row["high"], min(1, own.mean() + half))
+
   @parameterized.parameters((1, None), (2, None), (1, 2))
   def test_fewer_than_three_repetitions_tell_nothing(self, num_seeds, num_folds):
     study = sample_study.config(num_seeds=num_seeds, num_folds=num_folds)
@@ -125,9 +137,21 @@ class SummaryTest(parameterized.TestCase):
     methods = frames["methods"].set_index("method")
     self.assertEqual(methods.loc[["K-means", "IFCA"], "found"].tolist(), [2, 2])
     self.assertTrue(methods["found"].isna()["FedAvg (control)"])
+    never = self._frames(
+        lambda *_: {"kmeans": {"accuracy": 0.5, "ari": 0.0}, "fedavg": 0.5},
+        sample_study.config(("rotated",), num_seeds=3),
+    )
+    self.assertEqual(never["methods"].set_index("method").loc["K-means", "found"], 0)
     repetitions = frames["by_repetition"].groupby(["method", "groups"], observed=True).size()
     self.assertEqual(repetitions["K-means"].to_dict(), {"groups found": 2, "not scored": 1})
     self.assertEqual(repetitions["IFCA"].to_dict(), {"groups found": 2, "not found": 1})
+
+  def test_gains_of_repetitions_are_in_points_too(self):
+    frames = self._frames()
+    means = frames["by_repetition"].groupby(["setting", "method"], observed=True)["gain"].mean()
+    expected = frames["over_fedavg"].set_index(["setting", "method"])["gain"]
+    for place, gain in expected.items():
+      self.assertAlmostEqual(means[place], gain)
 
   def test_curves_are_means_over_who_did_not_fail_of_rounds_that_all_have(self):
     study = sample_study.config(("iid",), num_seeds=3)
@@ -146,6 +170,11 @@ class SummaryTest(parameterized.TestCase):
     # The accuracies are round (seed + 1) / 10.
     self.assertEqual(by_bytes.round(9).to_dict(), {
         ("kmeans", 1): 0.2, ("fedavg", 1): 0.2, ("fedavg", 2): 0.4,
+    })
+    by_steps = curves[curves["panel"] == "iid: steps"].set_index(["method", "round"])["cost"]
+    # The steps are round (seed + 1) 50.
+    self.assertEqual(by_steps.to_dict(), {
+        ("kmeans", 1): 100, ("fedavg", 1): 100, ("fedavg", 2): 200,
     })
 
   @parameterized.named_parameters(
@@ -185,3 +214,12 @@ class SummaryTest(parameterized.TestCase):
 
     self.assertEmpty(frames["problems"])
     self.assertLen(frames["problems_in_tuning"], 1)
+    frames = self._frames(study=sample_study.config(num_seeds=1, seed=1))
+    self.assertLen(frames["problems"], 1)
+    self.assertEmpty(frames["problems_in_tuning"])
+
+  def test_gains_and_losses_that_are_told_from_chance_have_a_star(self):
+    shown = self._frames()["over_fedavg_by_setting"].set_index("method")
+    self.assertRegex(shown.loc["local (control)", "iid"], r"^-\d+\.\d\*$")
+    self.assertRegex(shown.loc["local (control)", "rotated"], r"^\+\d+\.\d\*$")
+    self.assertRegex(shown.loc["IFCA", "iid"], r"^[-+]\d\.\d $")

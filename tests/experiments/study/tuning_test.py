@@ -75,6 +75,9 @@ class ChooseTest(parameterized.TestCase):
     )
     counts = chosen.groupby("setting")["method"].nunique()
     self.assertEqual(counts.to_dict(), {"iid": 4, "rotated": 3})
+    self.assertEqual(
+        tuning.takers(chosen, "rotated"), {"0.1": ("kmeans",), "0.2": ("fedavg",)}
+    )
 
   def test_has_all_candidates_with_means_errors_and_costs(self):
     chosen = _chosen(_rows()).set_index(["method", "candidate"])

@@ -10,6 +10,7 @@ from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import flags
 from fl_clustering.methods import registry as method_registry
+from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from tests.tasks import data_files
@@ -17,12 +18,18 @@ from tests.tasks import data_files
 _CONFIG = config_lib.ThreePhaseConfig(
     dataset="idx", num_clients=4, partition="rotated", num_groups=2
 )
-_OWN_METHOD = """
+_OWN_CODE = """
 import dataclasses
+
+from fl_clustering.tasks import networks
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
+  pass
+
+
+class Mine(networks.Mlp):
   pass
 
 
@@ -67,27 +74,27 @@ class DescriptionTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, "dataset .* fingerprint"):
       self._check(self.identity, now)
 
-  def test_another_file_of_an_own_method_is_refused(self):
-    path = self.create_tempfile("mine.py", _OWN_METHOD).full_path
+  def test_another_file_of_an_own_method_or_model_is_refused(self):
+    path = self.create_tempfile("mine.py", _OWN_CODE).full_path
     spec = importlib.util.spec_from_file_location("mine", path)
     mine = importlib.util.module_from_spec(spec)
     self.enter_context(mock.patch.dict(sys.modules, {"mine": mine}))
     spec.loader.exec_module(mine)
     row = method_registry.MethodEntry(mine.Settings, mine.build)
     self.enter_context(mock.patch.dict(method_registry.METHODS, {"mine": row}))
+    self.enter_context(mock.patch.dict(models.MODELS, {"mine": mine.Mine}))
     config = config_lib.ThreePhaseConfig(
-        dataset="idx", num_clients=4, partition="rotated", methods=("mine", "kmeans")
+        dataset="idx", num_clients=4, partition="rotated", methods=("mine", "kmeans"), model="mine"
     )
 
     before = data.identity(config, self.task)
-    self.assertEqual(
-        before["own_methods"], {"mine": hashlib.sha256(_OWN_METHOD.encode()).hexdigest()}
-    )
+    digest = hashlib.sha256(_OWN_CODE.encode()).hexdigest()
+    self.assertEqual(before["own_code"], {"mine": digest, "model mine": digest})
     self._check(before, data.identity(config, self.task))
-    self.assertNotIn("own_methods", self.identity)
+    self.assertNotIn("own_code", self.identity)
     with open(path, "a", encoding="utf-8") as file:
       file.write("# Changed.\n")
-    with self.assertRaisesRegex(ValueError, "own_methods .* mine"):
+    with self.assertRaisesRegex(ValueError, "own_code .*mine"):
       self._check(before, data.identity(config, self.task))
 
   @parameterized.parameters(
