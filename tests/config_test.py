@@ -67,6 +67,16 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     )
     self.assertEqual(config.training_settings(), _Config().training_settings())
 
+  def test_phase_1_follows_from_all_settings_that_train_it(self):
+    usual = _Config().training_settings()
+    (other_engine,) = {*engines.ENGINES} - {usual["engine"]}
+    for name, value in (
+        ("seed", 1), ("batch_size", 7), ("learning_rate", 0.2), ("client_epochs_per_round", 2),
+        ("clients_per_round", 3), ("evaluated_clients", 9), ("pretrain_rounds", 5),
+        ("grouping_epochs", 2), ("engine", other_engine), ("model", "mlp"), ("num_clients", 50),
+    ):
+      self.assertNotEqual(_Config(**{name: value}).training_settings(), usual, name)
+
   def test_personal_models_can_be_of_a_model_that_takes_no_images(self):
 
     class OfTables(networks.Mlp):

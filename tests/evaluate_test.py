@@ -83,6 +83,15 @@ class _Engine:
 
 class EvaluateTest(parameterized.TestCase):
 
+  def test_validation_is_of_those_that_are_evaluated(self):
+    members = letters.clusters("abc")
+    state = method.ClusterState(np.array([[2]], np.float32), members)
+    outcome = result_lib.Outcome(state, np.array([0.3]), cost.Cost())
+    engine = _Engine(members)
+    engine.validated, engine.rights = letters.clients("bc"), {1: 7, 2: 9}
+    result = scoring.evaluate(engine, outcome, None, letters.clients("ab"))
+    np.testing.assert_array_equal(result.validation, [[[7, 3], [0, 0]]])
+
   def test_a_cluster_within_another_counts_for_its_clients_alone(self):
     members = letters.clusters("ab", "b", "")
     state = method.ClusterState(np.array([[2], [6], [9]], np.float32), members)

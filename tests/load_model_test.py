@@ -106,6 +106,13 @@ class LoadModelTest(parameterized.TestCase):
     with self.assertRaisesRegex(ValueError, f"`{shown}`"):
       _model().tables.later({schema.NO_VIEW: schema.strict(columns, **roles)})
 
+  def test_later_rows_may_have_another_dialect_and_other_missing_cells(self):
+    given = {schema.NO_VIEW: schema.Schema(
+        schema.strict(("x", "y")).fields, missing_values=("", "-999"), missing="mean",
+        delimiter=";", decimal=",",
+    )}
+    self.assertEqual(_model().tables.later(given), given)
+
   def test_no_model(self):
     shutil.rmtree(self.folder)
     self._assert_refused("`run`")

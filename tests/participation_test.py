@@ -1,3 +1,5 @@
+import types
+
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
@@ -33,6 +35,29 @@ class ParticipationTest(absltest.TestCase):
     # Binomial(2000, .3): a standard deviation of 20.5. Five of them for ten clients: the
     # draws of one seed in 10^5 would fail.
     self.assertLess(np.abs(counts - 600).max(), 103)
+
+
+def _settings(seed):
+  return types.SimpleNamespace(
+      seed=seed, clients_per_round=10, client_epochs_per_round=2, evaluated_clients=10
+  )
+
+
+class RunTest(absltest.TestCase):
+
+  def test_a_rounds_draw_follows_from_the_runs_seed(self):
+    for seed in (0, 7):
+      round_ = participation.round_of(_settings(seed), 50, 3)
+      np.testing.assert_array_equal(round_.clients, participation.participants(seed, 50, 10, 3))
+      self.assertEqual((round_.number, round_.num_epochs), (3, 2))
+
+  def test_who_is_evaluated_follows_from_the_runs_seed(self):
+    found = [participation.evaluated(_settings(seed), 50) for seed in range(3)]
+    self.assertLen({tuple(clients) for clients in found}, 3)
+    for clients in found:
+      self.assertLen(clients, 10)
+      self.assertTrue((np.diff(clients, append=50) > 0).all())
+    np.testing.assert_array_equal(participation.evaluated(_settings(1), 9), range(9))
 
 
 class RoundRobinTest(parameterized.TestCase):

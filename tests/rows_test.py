@@ -6,6 +6,7 @@ import numpy as np
 from fl_clustering.engine import cost as cost_lib
 from fl_clustering.methods import cluster_assignment
 from fl_clustering.three_phase import config as config_lib
+from fl_clustering.three_phase import gains
 from fl_clustering.three_phase import result as result_lib
 from fl_clustering.three_phase import rows
 from fl_clustering.three_phase import stages
@@ -132,6 +133,23 @@ class RowsTest(absltest.TestCase):
     self.assertNotIn("gain", found["fedavg"])
     for name in ("fedavg", "finetuned", "ditto"):
       self.assertNotIn("finetuned_gain", found[name])
+
+  def test_a_gain_is_that_of_the_clients_and_of_all_trainings(self):
+    methods = {
+        "kmeans": _method(_right(5, 6, 7, 8)), "fedavg": _method(_right(4, 4, 6, 6)),
+        "finetuned": _method(_right(5, 5, 6, 7)),
+    }
+    repeats = {
+        "fedavg": np.array([[0.6] * 4, [0.45] * 4]), "kmeans": np.array([[0.75] * 4, [0.5] * 4]),
+    }
+    found = _found(methods, repeats=repeats)["kmeans"]
+    for part, differences in (("", [0.1, 0.2, 0.1, 0.2]), ("finetuned_", [0, 0.1, 0.1, 0.1])):
+      # Fine-tuning is taken to vary as FedAvg does.
+      gain = gains.gain(np.array(differences), [0.5, 0.6, 0.45], [0.65, 0.75, 0.5], 3)
+      self._assert_metrics(found, {
+          "gain": 100 * gain.mean, "gain_low": 100 * gain.low, "gain_high": 100 * gain.high,
+          "gain_detectable": 100 * gain.detectable,
+      }, part)
 
   def test_a_gain_without_an_interval_has_none(self):
     found = _found({"kmeans": _method(_right(5)), "fedavg": _method(_right(4))})["kmeans"]

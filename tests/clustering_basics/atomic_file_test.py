@@ -119,6 +119,12 @@ class AtomicFileTest(parameterized.TestCase):
         np.testing.assert_array_equal(found[name], array)
         self.assertEqual(found[name].dtype, array.dtype)
 
+  def test_arrays_beyond_two_gigabytes(self):
+    path = os.path.join(self.folder, "arrays.npz")
+    with mock.patch.object(zipfile, "ZIP64_LIMIT", 1000):  # As if that were 2 GB.
+      atomic_file.write_arrays(path, {"a": np.arange(1000), "b": np.zeros(3)})
+    np.testing.assert_array_equal(atomic_file.read_arrays(path)["a"], np.arange(1000))
+
   def test_what_is_no_array_is_an_error(self):
     path = os.path.join(self.folder, "arrays.npz")
     for content in (b"", b"no array"):

@@ -53,6 +53,7 @@ class IntervalsTest(parameterized.TestCase):
       (intervals.of_pairs, [0.3, 0.1 + 0.2, 0.3], [0.3] * 3),
       (intervals.of_values, [0.3, 0.1 + 0.2, 0.3]),
       (intervals.of_means, [1.0, 2.0], [1.0, 2.0, 3.0]), (intervals.of_means, [1.0] * 3, [2.0] * 3),
+      (intervals.of_means, [1.0, 2.0, 3.0], [1.0, 2.0]),
   )
   def test_there_is_none_of_few_values_or_equal_ones(self, interval, *values):
     self.assertTrue(all(map(math.isnan, interval(*values))))

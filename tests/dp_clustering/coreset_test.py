@@ -85,6 +85,15 @@ class FitCoresetTest(absltest.TestCase):
 
 class ExactlyKCentersTest(parameterized.TestCase):
 
+  def test_the_noise_of_a_center_is_that_of_all_of_its_leaves(self):
+    points = np.array([[0.9, 0.0], [0.8, 0.1], [0.8, -0.1], [-0.9, 0.0]])
+    private = coreset.Coreset(points, np.array([100.0, 200.0, 300.0, 400.0]), 3.0, 5.0)
+    found = coreset.exactly_k_centers(private, 2, 1.0, np.random.default_rng(0))
+    order = np.argsort(found.centers[:, 0])
+    np.testing.assert_allclose(found.noisy_counts[order], [400, 600])
+    np.testing.assert_allclose(found.count_sd[order], [5, 5 * math.sqrt(3)])
+    np.testing.assert_allclose(found.noise_sd[order, 0], [3 / 400, 3 * math.sqrt(3) / 600])
+
   @parameterized.parameters(1, 2, 3, 4, 30)
   def test_gives_k_centers_in_the_ball(self, k):
     points = np.array([[1.0, 0], [0, 1], [-1, 0]])

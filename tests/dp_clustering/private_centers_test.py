@@ -33,6 +33,14 @@ class NoiseTest(parameterized.TestCase):
     self.assertAlmostEqual(found.noise_sd[0, 0] / found.centers[0].std(), 1, delta=0.03)
     np.testing.assert_array_equal(found.noise_sd, found.noise_sd[0, 0])
 
+  @parameterized.parameters("refine", "lsh")
+  def test_the_noise_is_in_the_unit_of_the_points(self, method):
+    points = np.repeat([[0.5, 0.0], [-0.5, 0.0]], 2000, axis=0)
+    found, scaled = (_fit(method, unit * points, 2, 8.0, unit) for unit in (1.0, 8.0))
+    self.assertTrue(np.isfinite(found.noise_sd).all())
+    np.testing.assert_allclose(scaled.noise_sd, 8 * found.noise_sd)
+    np.testing.assert_allclose(scaled.count_sd, found.count_sd)
+
   def test_a_count_that_may_be_noise_alone_makes_a_center_unknown(self):
     counts = private_centers.of_counts(
         np.zeros((3, 2)), np.array([0.1, 1.0, 2.0]), np.array([60.0, 6.0, 3.9]), 1.0
@@ -68,6 +76,8 @@ class PlanningTest(parameterized.TestCase):
     self.assertAlmostEqual(refine.planning_number(10, 0.1, 16, 1000), 2 * few)
     least = refine.least_num_points(10, 0.2, 16)
     self.assertAlmostEqual(refine.planning_number(10, 0.2, 16, least), 0.1, delta=0.001)
+    self.assertAlmostEqual(refine.planning_number(10, 0.2, 16, 1000, growth=3.0), 3 * few)
+    self.assertAlmostEqual(refine.least_num_points(10, 0.2, 16, 3.0) / least, 3, places=2)
 
   def _lost(self, k, dim, number):
     """Returns how much of what tells Gaussians apart eight fits lose, at a planning number."""

@@ -49,6 +49,18 @@ def _loss(points, centers):
 
 class PrivateCentersTest(parameterized.TestCase):
 
+  def test_more_noise_than_was_asked_for_is_stated(self):
+    def statistics(centers, clip_radius, mu, **unused):
+      counts = np.full(len(centers), 1e4)
+      return cluster_statistics.ClusterStatistics(
+          np.zeros_like(centers), counts, counts, residual_sum_std=clip_radius / mu, count_std=3.0,
+          noise_factor=2.0,
+      )
+
+    sums = mock.Mock(dim=4, radius=1.0, private_cluster_statistics=statistics)
+    found = refine.private_centers(sums, 1, 1.0, np.random.default_rng(0))
+    np.testing.assert_array_equal(found.count_sd, [6.0])
+
   @parameterized.product(
       k=[1, 16, 64], epsilon=[0.1, 30.0], public_num_points=[None, 1, 200]
   )

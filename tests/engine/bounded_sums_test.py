@@ -216,6 +216,11 @@ class BothEnginesTest(parameterized.TestCase):
 @parameterized.parameters(*_ENGINES)
 class ContractTest(parameterized.TestCase):
 
+  def setUp(self):
+    super().setUp()
+    # So that JAX computes sketches in several parts.
+    self.enter_context(mock.patch.object(of_jax, "_SKETCHES_AT_ONCE", 4))
+
   def test_a_sum_is_that_of_the_single_messages_and_the_shares(self, engine):
     sums, rng = _sums(engine), np.random.default_rng(0)
     for question in hostile_clients.QUESTIONS:

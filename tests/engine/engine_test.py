@@ -170,6 +170,24 @@ class TrainOwnTest(_ContractTest):
     np.testing.assert_allclose(losses.values, expected.values, rtol=1e-6)
     np.testing.assert_array_equal(shares, np.ones(5, np.float32))
 
+  def test_weights_that_are_not_finite_after_the_last_step_are_told(self, name):
+    # Losses are those before each step.
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "weights are not finite after round 3, cluster 1;"
+    ):
+      self._engine(name, None, 100, 3e38).train(
+          _vectors(2), letters.clusters("", "e"), _everyone()
+      )
+    own, common = self._own_models()
+    how, round_ = personalization.Personalization(pull=1e30), _everyone()
+    round_ = dataclasses.replace(round_, clients=letters.clients("e"))
+    with self.assertRaisesRegex(
+        divergence.TrainingDiverged, "weights are not finite after round 3, client 'e';"
+    ):
+      self._engine(name, None, 100, 1e25).train_own(
+          own[:2], letters.clients("be"), round_, common, how
+      )
+
   def test_new_models_take_the_place_of_those_before_unless_they_are_read_only(self, name):
     own, common = self._own_models()
     how = personalization.Personalization(pull=0.1)
@@ -236,15 +254,18 @@ class LossesTest(_ContractTest):
     np.testing.assert_array_equal(losses[[0, 2]], np.inf)
     np.testing.assert_array_equal(losses[1], expected[1])
 
-  def test_new_clients_have_losses_and_subspaces(self, name):
-    clients = _TASK.clients
-    task = dataclasses.replace(_TASK, clients=clients[:-1], new_clients=clients[-1:])
-    old, new = self._engine(name), self._engine(name, task)
-    np.testing.assert_array_equal(
-        *(one.losses(_vectors(2), letters.clients("ea")) for one in (new, old))
+  def test_new_clients_have_losses_moments_and_subspaces(self, name):
+    clients, asked = _TASK.clients, letters.clients("eda")
+    task = dataclasses.replace(_TASK, clients=clients[:-2], new_clients=clients[-2:])
+    engines = self._engine(name), self._engine(name, task)
+    np.testing.assert_array_equal(*(one.losses(_vectors(2), asked) for one in engines))
+    np.testing.assert_allclose(
+        *(one.moments(_vectors(1)[0], asked, by_label=True) for one in engines), atol=1e-6
     )
-    ((bases,), (expected,)) = (engine.subspaces(letters.clients("e"), 1) for engine in (new, old))
-    self.assertCountEqual(bases, expected)
+    for bases, expected in zip(*(one.subspaces(asked, 1) for one in engines), strict=True):
+      self.assertCountEqual(bases, expected)
+      for label, basis in bases.items():
+        np.testing.assert_array_equal(basis, expected[label])
 
   def test_outputs_that_are_not_finite_are_no_results(self, name):
     a, *others = _TASK.clients

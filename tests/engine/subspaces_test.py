@@ -26,6 +26,11 @@ class LeftSingularVectorsTest(parameterized.TestCase):
     vectors = subspaces.left_singular_vectors(np.array([[0.6, -0.8]]), 1)
     np.testing.assert_allclose(vectors, [[-0.6], [0.8]], atol=1e-12)
 
+  def test_only_what_is_below_the_rounding_counts_as_zero(self):
+    for least, num_vectors in ((1e-4, 2), (1e-6, 1)):
+      vectors = subspaces.left_singular_vectors(np.diag([1.0, least]), 2)
+      self.assertEqual(vectors.shape, (2, num_vectors))
+
   def test_dependent_rows_have_fewer_vectors_and_zeros_none(self):
     row = np.array([[3.0, 4.0, 0.0]])
     for rows in (row, np.vstack([row] * 2), np.vstack([row] * 4)):

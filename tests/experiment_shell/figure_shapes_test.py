@@ -16,6 +16,15 @@ class FigureShapesTest(absltest.TestCase):
     self.assertEmpty(axes.get_xticks(minor=True))
     self.assertEqual((axes.get_xscale(), axes.get_xlabel()), ("log", "k"))
 
+  def test_texts_of_a_heat_map_stand_in_their_fields(self):
+    table = pd.DataFrame([[1.0, 2, 3], [5, 4, np.nan]], index=["a", "b"], columns=["x", "y", "z"])
+    axes = figure_style.new_figure(2).add_subplot()
+    figure_shapes.heat_map(axes, table, (0, 6), "Blues", [["1", "2", "3"], ["5", "4", ""]])
+    texts = {text.get_position(): (text.get_text(), text.get_color()) for text in axes.texts}
+    self.assertEqual((texts[2, 0], texts[0, 1]), (("3", "#1c1e21"), ("5", "white")))
+    self.assertEqual([text.get_text() for text in axes.get_xticklabels()], ["x", "y", "z"])
+    self.assertEqual([text.get_text() for text in axes.get_yticklabels()], ["a", "b"])
+
   def test_dots_are_in_their_rows_with_their_intervals(self):
     table = pd.DataFrame({
         "row": ["low", "high"], "mean": [1.0, 5.0], "low": [0.5, np.nan], "high": [2.0, np.nan],

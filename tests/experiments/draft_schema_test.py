@@ -71,6 +71,11 @@ class DraftSchemaTest(parameterized.TestCase):
     scalings = [field.public_scaling for field in schema.features[:2]]
     self.assertEqual(scalings, [(8, 0.5**0.5), (41, 0.5)])
 
+  def test_constant_columns_of_a_public_sample_keep_their_scale(self):
+    self._write("a.csv", "x;y;z\n" + "".join(f"0.1;3;{i}\n" for i in range(7)))
+    schema, _ = self._run("--public_sample")
+    self.assertEqual([field.scale for field in schema.features], [1, 1, 2])
+
   def test_leaves_out_what_it_does_not_know_and_names_it(self):
     _, lines = self._run()
     # It names likely keys.

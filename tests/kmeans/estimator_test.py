@@ -13,7 +13,9 @@ from clustering_basics import single_thread_kmeans
 from fl_clustering.kmeans import algorithms
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import local_work
 from fl_clustering.kmeans import rounds
+from fl_clustering.kmeans import server_step
 from tests import drawn_seeds
 from tests.kmeans import numpy_reference
 
@@ -129,6 +131,38 @@ class FederatedKMeansTest(parameterized.TestCase):
       self.assertLessEqual(after.inertia, before.inertia * (1 + 1e-6))
       centroids, _ = numpy_reference.lloyd_step(points, before.centroids)
       np.testing.assert_allclose(after.centroids, centroids, atol=1e-4)
+
+    # Float32: nine centroids of two columns; up also their counts, and of Lloyd the inertia.
+    sent = [(record.bytes_down, record.bytes_up) for record in model.history_[:4]]
+    self.assertEqual(sent, [(0, 108), (72, 108), (72, 108), (72, 112)])
+    self.assertEqual(_sample_fit("lloyd").history_[0].bytes_down, 72)
+
+  def test_the_inertia_is_that_at_the_centers_also_before_they_settle(self):
+    clients = numpy_reference.sample_clients(noise=3.0)
+    points = numpy_reference.pooled(clients)
+    model = FederatedKMeans(9, kmeans_config.Sums(num_rounds=9)).fit(clients)
+    moved, _ = numpy_reference.lloyd_step(points, model.cluster_centers_)
+    self.assertGreater(np.abs(moved - model.cluster_centers_).max(), 1e-3)
+    expected = numpy_reference.inertia(points, model.cluster_centers_)
+    np.testing.assert_allclose(model.inertia_, expected, rtol=1e-6)
+
+  @parameterized.parameters(False, True)
+  def test_the_server_weighs_means_by_counts_if_asked(self, weight_by_counts):
+    combine = server_step.combined_means
+    with mock.patch.object(server_step, "combined_means", wraps=combine) as combined:
+      FederatedKMeans(9, kmeans_config.ChildParent(weight_by_counts=weight_by_counts)).fit(
+          numpy_reference.sample_clients()
+      )
+    self.assertEqual(combined.call_args.args[1].max() > 1, weight_by_counts)
+
+  @parameterized.parameters((None, 9), (3, 3))
+  def test_clients_of_kfed_look_for_as_many_clusters_as_asked(self, given, expected):
+    build = local_work.separated_means
+    with mock.patch.object(local_work, "separated_means", wraps=build) as built:
+      FederatedKMeans(9, kmeans_config.KFed(local_clusters=given)).fit(
+          numpy_reference.sample_clients()
+      )
+    self.assertEqual(built.call_args.args[0], expected)
 
   def test_the_seed_decides(self):
     clients = numpy_reference.sample_clients(noise=3.0)

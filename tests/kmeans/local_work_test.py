@@ -79,6 +79,13 @@ class FromScratchTest(parameterized.TestCase):
     self.assertLessEqual(len(counts), size // 2)
     self.assertTrue(np.isfinite(means).all())
 
+  @parameterized.parameters(
+      local_work.initial_means, local_work.separated_means, local_work.child_means
+  )
+  def test_a_client_looks_for_no_more_clusters_than_may_leave_it(self, build):
+    _, counts = build(6, 5)(_rng().standard_normal((12, 2)), _rng())
+    self.assertLen(counts, 2)
+
   @parameterized.named_parameters(*_FROM_SCRATCH)
   def test_equal_rows_are_one_mean_that_does_not_leave(self, build):
     for row in _rng().uniform(1, 5, (3, 3)):
@@ -148,6 +155,12 @@ class PartsTest(parameterized.TestCase):
 
 
 class ReleasedMeansTest(parameterized.TestCase):
+
+  @parameterized.parameters(0, 2047, 2048, 4999)
+  def test_a_row_of_any_block_is_recognised(self, row):
+    points = _rng().standard_normal((5000, 3))
+    _, counts = local_work.released_means(points, points[[row]], np.array([3.0]), 2)
+    self.assertEmpty(counts)
 
   @parameterized.named_parameters(
       ("enough_points", [[0, 1], [2, 3]], [2, 5], 2, [0, 1]),

@@ -159,12 +159,17 @@ class FederatedKMeansTest(_PrivateTest):
         cluster_statistics, "private_cluster_statistics",
         wraps=cluster_statistics.private_cluster_statistics,
     ) as release:
-      model = FederatedKMeans(3, privacy=_PRIVACY).fit(numpy_reference.sample_clients())
+      model = FederatedKMeans(3, privacy=_PRIVACY, keep_history=True).fit(
+          numpy_reference.sample_clients()
+      )
     find_grid.assert_not_called()
     gather.assert_not_called()
     self.assertEqual(release.call_count, model.n_iter_)
     for told in (model.inertia_, model.simplified_silhouette_, model.num_centers_on_few_points_):
       self.assertIsNone(told)
+    asked = [call.args[3] for call in release.call_args_list]
+    for record, after in zip(model.history_, [*asked[1:], model.cluster_centers_], strict=True):
+      np.testing.assert_array_equal(record.centroids, after)
 
   def test_the_noise_is_secure_and_the_ledger_holds_the_whole_budget(self):
     clients = numpy_reference.sample_clients()
@@ -198,8 +203,10 @@ class FederatedKMeansTest(_PrivateTest):
     folder = self.create_tempdir().full_path
     saved.save(folder)
     later = pd.DataFrame(points[:15], columns=features)
-    found = load_model.load_model(folder).predict(later)
-    np.testing.assert_array_equal(found, model.predict(clipped[:15]))
+    found = load_model.load_model(folder).predictions(later)
+    np.testing.assert_array_equal(found["cluster"], model.predict(clipped[:15]))
+    nearest = model.transform(clipped[:15]).min(axis=1)
+    np.testing.assert_allclose(found["distance"], nearest, rtol=1e-6)
 
 
 class ClientPrivacyTest(_PrivateTest):

@@ -38,6 +38,20 @@ class SumsTest(absltest.TestCase):
 
 class MinibatchTest(absltest.TestCase):
 
+  def test_a_centroid_is_the_mean_of_its_start_and_of_all_points_that_it_had(self):
+    config = kmeans_config.KMeansConfig(5, kmeans_config.TffMinibatch(num_rounds=4))
+    clients = numpy_reference.sample_clients()
+    search = algorithms.Search(config, rounds.Rounds(secure_sums.hold(clients)))
+    (path,) = algorithms.tff_minibatch(search)
+    points, weights = numpy_reference.pooled(clients), np.ones((5, 1))
+    now = totals = search.drawn(algorithms.START_OF_TFF, 0).astype(float)
+    for step in path:
+      members = np.eye(5)[numpy_reference.nearest(points, now)[0]]
+      totals = totals + members.T @ points
+      weights = weights + members.sum(axis=0)[:, np.newaxis]
+      now = totals / weights
+      np.testing.assert_allclose(step.centroids, now, atol=1e-4)
+
   @absltest.skipUnless(
       importlib.util.find_spec("tensorflow_federated"), "TFF is an extra"
   )

@@ -96,6 +96,7 @@ class GroupTest(parameterized.TestCase):
   _POINTS = np.array([0, 1, 2, 10, 11.5, 30.0])[:, None, None, None]
 
   @parameterized.parameters(
+      ({"flux_radius": 0.0}, [0, 1, 2, 3, 4, 5]),
       ({"flux_radius": 0.5}, [0, 1, 2, 3, 4, 5]),
       ({"flux_radius": 1.0}, [0, 0, 0, 1, 2, 3]),
       ({}, [0, 0, 0, 1, 1, 2]),

@@ -261,7 +261,18 @@ class NewClientsTest(absltest.TestCase):
     state = _state(("a", "bc"))
     place = new_clients.by_weights("normalized_update")
     # (1, 1) is nearer to (0, 2) by weights and by direction to (4, 0) and (8, 1).
-    self.assertEqual(place(self._pretrained(), state, letters.clients("x")).clusters, ((1,),))
+    self.assertEqual(place(self._pretrained(), state, letters.clients("y")).clusters, ((1,),))
+
+  def test_groupings_place_by_the_representation_that_they_group_by(self):
+    for representation, expected in (("weights", 0), ("normalized_update", 1)):
+      for name, settings in (
+          ("kmeans", kmeans.KMeans(2, representation)),
+          ("hierarchical", hierarchical.Hierarchical(
+              num_clusters=2, metric="l2", representation=representation)),
+      ):
+        one = registry.METHODS[name].build(settings, _Engine())
+        placement = one.place(self._pretrained(), _state(("a", "bc")), letters.clients("y"))
+        self.assertEqual(placement.clusters, ((expected,),), (name, representation))
 
   def _placed_by(self, metric):
     updates = np.array([[10, 0], [8, 0.5], [0, 1], [0.05, 1.2], [1, 0.05]], np.float32)

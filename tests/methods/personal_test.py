@@ -82,7 +82,8 @@ class PersonalTest(absltest.TestCase):
     engine = small_engine.engine(task, _BATCH, _RATE, _SEED, config)
     start = engine.initial_vectors(1, np.random.default_rng(1))[0]
     weights = client_weights.ClientWeights(engine.clients, np.repeat(start[None], 4, axis=0), start)
-    pretrained = method.Pretrained(start, start, weights)
+    # Personal models go on from phase 1, and not from the model before it.
+    pretrained = method.Pretrained(np.zeros_like(start), start, weights)
     one = registry.entry(name).build(config.method_settings(name), engine)
     state = one.initialize(pretrained, np.random.default_rng(0))
     np.testing.assert_array_equal(state.vectors, np.repeat(start[None], 4, axis=0))

@@ -56,6 +56,8 @@ class FederatedEqualsCentralTest(parameterized.TestCase):
     found = (np.concatenate(model.cluster_centers_, axis=1) - mean) / std
     np.testing.assert_allclose(found, centers, atol=1e-5)
     np.testing.assert_allclose(model.view_weights_, weights, atol=1e-5)
+    _, _, costs = central_reference.iterate(scaled, centers, betas, weights**3, _WIDTHS)
+    np.testing.assert_allclose(model.objective_, weights**3 @ costs, rtol=1e-4)
 
   @parameterized.parameters(*multiview_config.VIEW_WEIGHTS)
   def test_how_points_are_spread_over_clients_does_not_change_a_bit(self, rule):
@@ -143,6 +145,20 @@ class FederatedMultiViewKMeansTest(parameterized.TestCase):
     clients, _ = sample_views.sample_views(separation=0.3)
     first, other = (_build(random_state=seed).fit(clients).objective_ for seed in (3, 4))
     self.assertNotEqual(first, other)
+
+  def test_every_restart_has_first_centers_of_its_own(self):
+    clients, _ = sample_views.sample_views()
+    generator = fitting.randomness.generator
+    with mock.patch.object(fitting.randomness, "generator", wraps=generator) as drawn:
+      _build(n_init=3, random_state=5).fit(clients)
+    expected = [mock.call(5, "first centers", restart) for restart in range(3)]
+    self.assertEqual(drawn.call_args_list, expected)
+
+  def test_centers_on_fewer_than_five_points_are_counted(self):
+    points = 9 * np.repeat(np.eye(3), [4, 5, 40], axis=0)
+    points += np.random.default_rng(0).random(points.shape)
+    views = [points[:, :1], points[:, 1:]]
+    self.assertEqual(_build().fit([views]).num_centers_on_few_points_, 1)
 
   def test_regret_trusts_a_view_of_noise_less(self):
     clients, _ = sample_views.sample_views()

@@ -121,6 +121,11 @@ class PrivateFitTest(_Case):
     self.assertEqual(fit.model.on_grid.alpha, 3.0)
     self.assertIn(mock.call(7, "private first centers"), drawn.call_args_list)
 
+  def test_the_noise_is_infinite_where_a_cluster_may_have_no_points(self):
+    for num_points, epsilon, is_known in ((30, 0.1, False), (1500, 8.0, True)):
+      fit = self._fit(_split(_views(num_points), 4), _config(epsilon))
+      self.assertTrue(np.all(np.isfinite(fit.noise.noise_sd) == is_known), fit.noise.noise_sd)
+
   def test_the_budget_is_spent_and_no_more(self):
     for num_rounds in (1, 6):
       fit = self._fit(_split(_views(), 4), _config(0.7, num_rounds=num_rounds))
@@ -156,6 +161,9 @@ class PrivateFitTest(_Case):
             [scale for _, scale in (sums, excesses, counts)],
             part * point_grid.CONTRIBUTION_STEPS * release.std * np.array([1, 1, 2]),
         )
+    np.testing.assert_allclose(
+        fit.noise.count_sd, 2 * part * math.sqrt(num_shares) * release.std
+    )
 
   @parameterized.parameters(("none", 1, 2.0), ("none", 4, 1.0), ("server", None, 1.0))
   def test_moves_are_shrunk_by_the_noise_of_all_shares(self, trust, min_clients, factor):

@@ -163,7 +163,8 @@ class SettingsTest(parameterized.TestCase):
     self.assertLess(model.score(clients), 0)
     model.set_params(compute_labels=None)
     labels = model.fit_predict(clients)
-    self.assertFalse(hasattr(model, "labels_"))
+    for name in ("labels_", "clipped_share_"):  # Exact ones, of the fit before.
+      self.assertFalse(hasattr(model, name), name)
     self.assertEqual([len(labels[c]) for c in clients], [60, 3, 0])
 
 
@@ -311,4 +312,10 @@ class BudgetTest(parameterized.TestCase):
       with self.assertWarnsRegex(UserWarning, "beyond the radius"):
         estimator.set_params(compute_labels=True).fit(views)
       norms = [np.linalg.norm(one, axis=1) for one in (views if len(views) == 2 else [rows])]
-      self.assertEqual(estimator.clipped_share_, (np.max(norms, axis=0) > 50).mean())
+      share = (np.max(norms, axis=0) > 50).mean()
+      several = [
+          [one[part] for one in views] if estimator._has_views else rows[part]
+          for part in (slice(9), slice(9, None))
+      ]
+      for clients in (views, several):
+        self.assertEqual(estimator.fit(clients).clipped_share_, share)

@@ -10,8 +10,11 @@ import numpy as np
 from clustering_basics import agreement
 from fl_clustering.engine import bounded_sums
 from fl_clustering.engine import engines
+from fl_clustering.engine import sketch
+from fl_clustering.engine.jax import bounded_sums as of_jax
 from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import fitting
+from fl_clustering.private_clusters import grouping
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import releases as releases_lib
 from fl_clustering.private_clusters import slot_sums
@@ -140,10 +143,58 @@ class FittingTest(parameterized.TestCase):
         drawn_seeds.recorded() as seeds,
     ):
       run = fitting.Run(settings, sums, 7, releases_lib.Releases(8.0, 1e-5, 7))
-      self.assertLen(list(run.states()), 7)
+      found = list(run.states())
+    self.assertLen(found, 7)
+    np.testing.assert_array_equal(found[0][0].sizes, [6, 6])  # Of the 12 clients of a round.
+    self.assertEqual([public.is_locked for _, public in found], [True] * 2 + [False] * 5)
     self.assertEqual(seeds, {7})
     self.assertEqual(first.call_args.args[1], 0.8)
-    self.assertEqual({call.args[4] for call in following.call_args_list}, {0.8})
+    self.assertEqual({call.args[2:5] for call in following.call_args_list}, {(12, 6, 0.8)})
+
+  def test_the_answer_to_a_round_is_taken_apart(self):
+    settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=1)
+    answers = {bounded_sums.ROUND: np.arange(1.0, 24.0)}
+    with (
+        clients_lib.opened(engines.JAX, settings, _MODEL, _clients()) as sums,
+        mock.patch.object(
+            slot_sums.Door, "ask", lambda door, name, question, *args, **kwargs: answers.get(
+                question, np.zeros(sums.size(question))
+            ),
+        ),
+        mock.patch.object(
+            training.State, "next", autospec=True, side_effect=training.State.next
+        ) as following,
+    ):
+      list(fitting.Run(settings, sums, 0, releases_lib.Releases(8.0, 1e-5, 1)).states())
+    found, slots = following.call_args.args[1], np.arange(1.0, 23.0).reshape(2, 11)
+    np.testing.assert_array_equal(found.updates, slots[:, :10])
+    np.testing.assert_allclose(found.counts, slots[:, 10] / bounded_sums.COUNT_WEIGHT)
+    self.assertAlmostEqual(found.bits, 23 / bounded_sums.BIT_WEIGHT)
+
+  def test_clients_compute_as_the_settings_say(self):
+    settings = plan.PrivateClusters(3, 8.0, 1e-5, local_steps=7, learning_rate=0.25)
+    clients = _clients()
+    with (
+        mock.patch.object(of_jax, "BoundedSums") as build,
+        clients_lib.opened(engines.JAX, settings, _MODEL, clients),
+    ):
+      build.assert_called_once_with(_MODEL, 3, 7, 0.25, clients.train, clients.test)
+
+  def test_sketches_are_centered_by_the_mean_that_is_released(self):
+    settings = plan.PrivateClusters(2, 8.0, 1e-5)
+    sums = mock.Mock(**{"num_clients": 5, "centered_sketches.side_effect": KeyError("stop")})
+    door = mock.Mock(**{"ask.return_value": np.full(sketch.SIZE, 10.0)})
+    with self.assertRaisesRegex(KeyError, "stop"):
+      grouping.private_centers(settings, sums, door, mock.Mock(), 0)
+    np.testing.assert_array_equal(sums.centered_sketches.call_args.args[0], [2] * sketch.SIZE)
+
+  def test_without_noise_the_clip_norm_stays(self):
+    settings = plan.PrivateClusters(2, math.inf, 1e-5, rounds=3)
+    with clients_lib.opened(engines.JAX, settings, _MODEL, _clients()) as sums:
+      run = fitting.Run(settings, sums, 0, releases_lib.Releases(math.inf, 1e-5, 1))
+      states = [state for state, _ in run.states()]
+    self.assertTrue(all(state.is_exact for state in states))
+    self.assertLen({state.clip_norm for state in states}, 1)
 
   def test_stated_noise_is_that_of_all_shares(self):
     clients = _clients()
@@ -164,6 +215,12 @@ class FittingTest(parameterized.TestCase):
         return next_state.call_args.args[1].count_std, *run.report(public).count_stds
 
     expected = stated()
+    budget = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6).budget(_NUM_CLIENTS)
+    of_report = 2 * bounded_sums.REPORT.sensitivity / budget.report
+    np.testing.assert_allclose(expected, [
+        bounded_sums.ROUND.sensitivity / budget.round_ / bounded_sums.COUNT_WEIGHT,
+        of_report, of_report, math.sqrt(2) * of_report,
+    ])
     self.assertEqual(stated(trust="none"), expected)
     self.assertEqual(stated(trust="none", min_clients=24), expected)
     found = np.array(stated(trust="none", min_clients=6))

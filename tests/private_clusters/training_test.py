@@ -36,6 +36,11 @@ class NextTest(parameterized.TestCase):
     after = _next(_state([60, 60]), _sums([20, 100]))
     np.testing.assert_allclose(after.sizes, [48, 72])
 
+  def test_without_noise_sizes_are_the_counts_and_the_clip_norm_stays(self):
+    after = _next(_state([60, 60], is_exact=True), _sums([20, 100], bits=60))
+    np.testing.assert_array_equal(after.sizes, [20, 100])
+    self.assertEqual((after.clip_norm, after.is_exact), (2.0, True))
+
   def test_a_small_or_negative_count_is_no_divisor(self):
     updates = np.ones((2, 3))
     after = _next(_state([60, 60]), _sums([-400, 60], updates=updates))

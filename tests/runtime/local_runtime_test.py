@@ -1,6 +1,7 @@
 from concurrent import futures
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -14,6 +15,7 @@ import tensorflow as tf
 import tensorflow_federated as tff
 
 from fl_clustering import runtime
+from fl_clustering.runtime import worker_process
 from fl_clustering.runtime import worker_watch
 from tests.runtime import scripts
 
@@ -34,6 +36,15 @@ class LocalRuntimeTest(absltest.TestCase):
     local.close()
     with self.assertRaises(runtime.WorkerLost):
       tff.federated_computation(lambda: 3)()
+
+  def test_a_worker_computes_so_many_clients_at_a_time_with_a_thread_each(self):
+    users = {"TF_NUM_INTRAOP_THREADS": "7", "GLIBC_TUNABLES": "glibc.malloc.check=0", "OWN": "own"}
+    with mock.patch.dict(os.environ, users), mock.patch.object(subprocess, "Popen") as started:
+      worker_process.start(1, 3)
+    self.assertIn("--max_concurrent_computation_calls=3", started.call_args.args[0])
+    found = started.call_args.kwargs["env"]
+    self.assertEqual((found["TF_NUM_INTRAOP_THREADS"], found["OWN"]), ("1", "own"))
+    self.assertStartsWith(found["GLIBC_TUNABLES"], "glibc.malloc.check=0:glibc.pthread.")
 
   def test_closing_ends_a_call_that_is_under_way(self):
     @tff.tensorflow.computation

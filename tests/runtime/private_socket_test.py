@@ -1,5 +1,6 @@
 """Who reaches the worker of a `LocalRuntime`."""
 
+import errno
 import gc
 import os
 import signal
@@ -110,6 +111,15 @@ class LocalRuntimeTest(absltest.TestCase):
 
 
 class RefusedTest(absltest.TestCase):
+
+  def test_another_error_opens_no_port(self):
+    no_room = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with (
+        mock.patch.object(private_socket, "PrivateSocket", side_effect=no_room),
+        mock.patch.object(worker_process, "start", side_effect=AssertionError("a port is open")),
+        self.assertRaisesRegex(runtime.WorkerLost, no_room.strerror),
+    ):
+      runtime.LocalRuntime(num_cores=1)
 
   def test_nothing_is_left_where_namespaces_are_not_allowed(self):
     result = scripts.run("""

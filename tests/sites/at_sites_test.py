@@ -110,7 +110,7 @@ class FitTest(parameterized.TestCase):
     return sites, finished, load_model.load_model(finished.path), text
 
   def test_an_exact_fit_says_so_and_its_model_predicts(self):
-    sites, _, model, text = self._run(None, seed=3)
+    sites, finished, model, text = self._run(None, seed=3)
     one = FederatedKMeans(4, random_state=3).fit(sites.rows)
 
     np.testing.assert_array_equal(model.centroids, one.cluster_centers_)
@@ -120,6 +120,10 @@ class FitTest(parameterized.TestCase):
     )
     for what in ("EXACT", "hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
+    exchanges = tidy_tables.read(finished, "exchanges.csv")
+    up = exchanges[exchanges["metric"] == "most_bytes_up"].groupby("what")["value"].sum()
+    left = pd.read_csv(os.path.join(finished.path, "tables", "left.csv")).set_index("what")
+    self.assertEqual(left["most_bytes_up"].to_dict(), up.to_dict())
 
   def test_levels_count_at_sites_as_in_one_process(self):
     sites, _, model, _ = self._run(None, num_levels=3, standardize=True, seed=3)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import tracemalloc
 from unittest import mock
 import uuid
@@ -37,11 +38,13 @@ from nvflare.private.fed.client import fed_client_base
 from nvflare.private.fed.client import training_cmds
 import psutil
 
+from experiments import site as site_program
 from fl_clustering.sites import nvflare_carrier
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import site_folder
 from fl_clustering.sites import wire
 from tests import nightly
+from tests.experiment_shell import in_process
 from tests.runtime import scripts
 from tests.sites import sample_sites
 
@@ -354,6 +357,31 @@ class RelayTest(absltest.TestCase):
     }
     answers = nvflare_carrier.Relay()._answers(sent, b"", 0.0, None, context)
     self.assertEqual(answers, {**dict.fromkeys(sent, b""), "a": b"1", "b": b"2"})
+    broadcast = engine.get_cell.return_value.broadcast_request
+    for seconds, least, most in ((-1e6, 0, 1), (1e6, 0.9e6, 1e6)):
+      nvflare_carrier.Relay()._answers(sent, b"", time.monotonic() + seconds, None, context)
+      self.assertBetween(broadcast.call_args.kwargs["timeout"], least, most)
+
+
+class SiteProgramTest(absltest.TestCase):
+
+  def test_people_see_what_is_spent_and_how_their_tables_were_read(self):
+    folder = tempfile.mkdtemp()
+    sites = sample_sites.make(folder, privacy=sample_sites.PRIVATE)
+    made = sample_sites.write_folder(sites, "north", folder)
+    opened = made.open()
+    opened._ledger.begin("s1", sites.federation.hash.hex(), "row")
+    opened._ledger.spend(0.25 * opened.budget[1], opened.budget[1] ** 0.5)
+    opened.close()
+    with mock.patch.object(nvflare_kit, "install"):
+      printed = in_process.run_main(
+          site_program._agree, f"--site_dir={made.path}", "--kit=any",
+          f"--join={os.path.join(made.path, 'federation.json')}",
+          f"--fingerprint={sites.federation.fingerprint}",
+      )
+    size = len(sites.rows["north"])
+    for text in (f"rows: {size} in ", f"north.csv: rows: {size}, ", "spent: 25.0% of"):
+      self.assertIn(text, printed)
 
 
 class StoppingTest(absltest.TestCase):

@@ -145,9 +145,10 @@ class IdentityTest(absltest.TestCase):
     self.assertEqual(identity_lib.Identity.load(self.path).public, identity.public)
     with self.assertRaises(FileExistsError):
       identity.write(self.path)
-    os.chmod(self.path, 0o640)
-    with self.assertRaisesRegex(ValueError, "`identity` must be .* owner"):
-      identity_lib.Identity.load(self.path)
+    for mode in (0o640, 0o604, 0o601):
+      os.chmod(self.path, mode)
+      with self.assertRaisesRegex(ValueError, "`identity` must be .* owner"):
+        identity_lib.Identity.load(self.path)
 
   def test_what_is_wrong_with_a_file_says_nothing_of_the_key(self):
     for text in ("5ecre7\udcff", '{"name": "east", "private": "5ecre7"}', '{"private": "5ecre7"}'):
@@ -379,3 +380,6 @@ class RowsTest(absltest.TestCase):
     mean = schema_lib.Schema.from_json({"fields": _fields("xy"), "missing": "mean"})
     with self.assertRaisesRegex(ValueError, "`schema.missing` must"):
       self._read(mean)
+    # With noise, a missing number is its center, whatever the schema says.
+    found = self._read(mean, sample_sites.PRIVATE, "a")
+    np.testing.assert_allclose(found["near"], self.rows["a"][:, :2] / 50 - 1)

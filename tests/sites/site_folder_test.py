@@ -91,9 +91,14 @@ class SiteFolderTest(sample_sites.TestCase):
     shutil.copytree(tables, client)
     below = os.path.join(client, "part")
     os.mkdir(below)
+    views_of_links = os.path.join(parent, "views_of_links")
+    os.makedirs(os.path.join(views_of_links, "client"))
+    os.symlink(
+        os.path.join(tables, "north.csv"), os.path.join(views_of_links, "client", "near.csv")
+    )
     for data_dir in (
         tables, f"{tables}/", os.path.relpath(tables), f"{tables}/../{os.path.basename(tables)}",
-        linked, f"{linked}/.", copied, of_links, views, below,
+        linked, f"{linked}/.", copied, of_links, views, below, views_of_links,
     ):
       with self.assertRaisesRegex(ValueError, "`data_dir` must .*north/ledger.json"):
         self._new(data_dir)

@@ -50,6 +50,14 @@ class TablesTest(_TestCase):
     np.testing.assert_array_equal(folder["north"].features, [[3, 4], [5, 6]])
     self.assertNotIn("west", folder)
 
+  def test_missing_cells_are_counted_by_their_columns(self):
+    schema = schema_lib.Schema((
+        schema_lib.Field("c", "string", enum=("u", "v", "w")), schema_lib.Field("x"),
+        schema_lib.Field("n"),
+    ), missing="mean")
+    self._write("a.csv", "c,x,n\nu,,1\nv,,2\n,3,4\n")
+    self.assertEqual(self._open(schema).missing, {"c": 1, "x": 2})
+
   @parameterized.parameters("a.csv", "a.csv.gz", "a.parquet", "a.npz")
   def test_a_digest_is_of_the_whole_file(self, name):
     path = os.path.join(self.folder, name)
@@ -307,6 +315,10 @@ class ViewsTest(_TestCase):
         {}, {"resources": []}, {"resources": [{"name": "x"}]}, {"resources": [], "title": "t"},
         {"resources": views.to_json(schemas)["resources"] * 2},
         {"resources": [{"name": "x", "schema": {"fields": fields, "label": "b"}}]},
+        {"resources": [
+            {"name": "x", "schema": {"fields": fields[:1]}},
+            {"name": "y", "schema": {"fields": fields, "primaryKey": "b"}},
+        ]},
     ):
       with self.assertRaises(ValueError):
         views.from_json(document)

@@ -46,6 +46,9 @@ class SchemaTest(parameterized.TestCase):
     scalings = [field.public_scaling for field in schema.features]
     # Each of two levels that are equally likely has a variance of a quarter.
     self.assertEqual(scalings, [(60, 60), (10, 5), (0, 0.5**0.5), (0.5, 0.5)])
+    for levels, variance in (("a", 1), ("abcd", 3 / 4), ("abcde", 4 / 5)):
+      field = schema_lib.Field("ward", "string", enum=tuple(levels))
+      self.assertAlmostEqual(field.public_scaling[1] ** 2, variance)
     self.assertEqual(schema.field_widths, (1, 1, 2, 1))
     schema.check_private()
     self.assertEqual(schema_lib.Schema.from_json(schema.to_json()), schema)

@@ -32,11 +32,18 @@ class DrawnClientsTest(parameterized.TestCase):
     task = _load()
     self.assertEqual({(len(one.train), len(one.test)) for one in task.clients}, {(50, 20)})
     self.assertEqual(task.model.input_shape, (14, 14, 1))
+    self.assertLen({one.train.features.tobytes() for one in task.clients}, 12)
     self.assertCountEqual(task.true_groups, [0, 1, 2, 3] * 3)
     means = digits.load().pool.features.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4))
     for client in task.clients[:4]:
       upright = np.rot90(client.train.features[0, :, :, 0], -client.group)
       self.assertLess(np.abs(means - upright).max(axis=(1, 2)).min(), 0.51)
+    # The global test set is a mix of the groups.
+    upright = digits.load().of_size(14).global_test.features
+    for turns in range(4):
+      turned = np.rot90(upright, turns, axes=(1, 2))
+      are_turned = np.all(turned == task.global_test.features, axis=(1, 2, 3))
+      self.assertGreater(are_turned.mean(), 0.15)
 
   def test_more_clients_than_there_are_images_for(self):
     self.assertEqual(_load(num_clients=100).num_examples["train"], 5000)

@@ -128,6 +128,9 @@ class FederatedTaskTest(parameterized.TestCase):
       clients = dataclasses.replace(task.clients, train=reversed_)
       prints[name] = _task(clients=clients).fingerprint()
     prints["global test"] = _task(global_test=_examples(4, label=1)).fingerprint()
+    for size in (3, 4):
+      new = _clients(_client("z", train=size))
+      prints[f"{size} examples of a new client"] = _task(new_clients=new).fingerprint()
     prints["as it was"] = task.fingerprint()
     self.assertLen(set(prints.values()), len(prints))
 

@@ -144,3 +144,5 @@ class FoldsTest(absltest.TestCase):
     ):
       with self.assertRaisesRegex(ValueError, f"^`{name}`"):
         self._load(held_out.Fold(0, 2), dataset="files", **options)
+    with self.assertRaisesRegex(ValueError, "^`test_share`.*images"):
+      held_out.HeldOut(test_share=0.3).check_rows(None)

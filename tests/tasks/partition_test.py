@@ -53,6 +53,15 @@ class PartitionTest(parameterized.TestCase):
     sizes = _sizes(_split("iid", _pool(2003), 100))
     self.assertEqual(set(sizes), {20, 21})
 
+  @parameterized.parameters(
+      ("iid", {}), ("quantity", {"dirichlet_alpha": 100.0}), ("rotated", {"num_groups": 2}),
+      ("rotated", {"num_groups": 2, "dirichlet_alpha": 100.0}),
+  )
+  def test_labels_are_mixed_where_the_pool_is_in_their_order(self, name, options):
+    numbers = np.arange(2400)
+    pool = data_files.pool_of(_numbered(numbers, numbers // 200 % 10), 2000, 10)
+    self.assertGreater(_label_counts(_split(name, pool, 4, **options)).min(), 0)
+
   def test_smaller_alpha_is_more_skewed(self):
     def largest_share(alpha):
       counts = _label_counts(_split("dirichlet", _pool(), 5, 3, dirichlet_alpha=alpha))

@@ -78,6 +78,12 @@ def _computed():
 
 class OwnSettingsTest(absltest.TestCase):
 
+  def test_products_that_leave_their_precision_open_are_of_full_float32(self):
+    # On a CPU, their numbers don't show it.
+    with own_settings.own():
+      product = jax.make_jaxpr(lambda x: x @ x)(np.ones((2, 2), np.float32))
+    self.assertIn("HIGHEST", str(product))
+
   def test_the_users_settings_change_no_bit_and_stay(self):
     expected = _computed()
     for name, value in _USERS.items():

@@ -28,8 +28,12 @@ def _train_eagerly(model, client, vector, seed, num_epochs):
     losses = []
     for start in range(0, len(labels), small_engine.BATCH_SIZE):
       batch = order[start : start + small_engine.BATCH_SIZE]
+      dropout_seed = None
+      if model.uses_dropout:
+        step = start // small_engine.BATCH_SIZE
+        dropout_seed = tf.random.experimental.stateless_fold_in(epoch_seed, step + 1)
       with tf.GradientTape() as tape:
-        logits = model.logits([p.value() for p in parameters], images[batch], None)
+        logits = model.logits([p.value() for p in parameters], images[batch], dropout_seed)
         loss = tf.keras.losses.sparse_categorical_crossentropy(
             labels[batch], logits, from_logits=True
         )
@@ -57,6 +61,16 @@ class ClientUpdateTest(parameterized.TestCase):
     np.testing.assert_allclose(client_update.flatten(trained), expected, atol=2e-6)
     self.assertAlmostEqual(float(loss), expected_loss, places=4)
     self.assertEqual(num_examples, len(client.train))
+
+  def test_every_step_of_every_pass_draws_its_own_dropout(self):
+    task, seed = small_task.small_task("cnn"), tf.constant([3, 4])
+    update = client_update.build_client_update(
+        task.model, small_engine.BATCH_SIZE, small_engine.RATE
+    )
+    (vector,) = small_engine.vectors(task, 1)
+    trained, _, _ = update(client_update.unflatten(task.model, vector), _path(2), seed, 2)
+    expected, _ = _train_eagerly(task.model, task.clients[2], vector, seed, 2)
+    np.testing.assert_allclose(client_update.flatten(trained), expected, atol=1e-5)
 
   def test_the_largest_batch_is_all_examples(self):
     num_examples = len(_TASK.clients[4].train)

@@ -13,7 +13,7 @@ class ClusterProfilesTest(absltest.TestCase):
     rng = np.random.default_rng(0)
     # Far from zero, where sums of squares would lose the spread.
     self.features = 1e7 + rng.standard_normal((90, 3)) * [1, 2, 0]
-    self.clusters = np.repeat([0, 2, 3], 30)
+    self.clusters = np.repeat([0, 2, 3], [10, 30, 50])
     self.features[:, 1] += 10 * self.clusters
     blocks = [
         (self.features[rows], self.clusters[rows]) for rows in (slice(1), slice(1, 7), slice(7, 90))
@@ -21,7 +21,7 @@ class ClusterProfilesTest(absltest.TestCase):
     self.profiles = cluster_profiles.measure(blocks, 4, 3)
 
   def test_moments_are_those_of_all_rows(self):
-    np.testing.assert_array_equal(self.profiles.counts, [30, 0, 30, 30])
+    np.testing.assert_array_equal(self.profiles.counts, [10, 0, 30, 50])
     for cluster in (0, 2, 3):
       rows = self.features[self.clusters == cluster]
       np.testing.assert_allclose(self.profiles.means[cluster], rows.mean(axis=0), rtol=1e-14)
@@ -29,9 +29,17 @@ class ClusterProfilesTest(absltest.TestCase):
           self.profiles.deviations[cluster], rows.std(axis=0), rtol=1e-6, atol=1e-6
       )
     self.assertTrue(np.isnan(self.profiles.means[1]).all())
-    means = self.profiles.means[[0, 2, 3]]  # Of as many rows each.
-    shares = np.append(means.var(axis=0)[:2] / self.features.var(axis=0)[:2], 0)
+    offsets = self.profiles.means[[0, 2, 3]] - self.features.mean(axis=0)
+    between = np.average(offsets**2, axis=0, weights=[10, 30, 50])
+    shares = np.append(between[:2] / self.features.var(axis=0)[:2], 0)
     np.testing.assert_allclose(self.profiles.shares_explained, shares, rtol=1e-6)
+
+  def test_variances_of_fields_are_those_of_all_rows(self):
+    rows = cluster_profiles.rows(self.profiles, ["a", "b", "c"])
+    table = pd.DataFrame(rows, columns=cluster_profiles.HEADER)
+    found = cluster_profiles.field_variances(table, {"b": "f", "c": "f"}, standardize=False)
+    first, *others = self.features.var(axis=0)
+    np.testing.assert_allclose(found.loc[["a", "f"], "total"], [first, sum(others)], rtol=1e-6)
 
   def test_a_constant_column_has_no_variance(self):
     # The sum of equal decimals, divided by their number, is another number.

@@ -55,6 +55,7 @@ class ConfigTest(parameterized.TestCase):
       ({}, privacy.PointPrivacy(1.0, 1e-6, 3.0)),
       ({"trust": "none"}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none")),
       ({"max_points": 9}, privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9)),
+      ({"public_num_points": 500}, privacy.PointPrivacy(1.0, 1e-6, 3.0, public_num_points=500)),
       ({"trust": "none", "min_clients": 4}, privacy.PointPrivacy(1.0, 1e-6, 3.0, "none", 4)),
       ({"max_points": 9, "trust": "none", "min_clients": 4},
        privacy.ClientPrivacy(1.0, 1e-6, 3.0, 9, "none", 4)),

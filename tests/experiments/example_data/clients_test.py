@@ -39,6 +39,8 @@ class ActivityTest(absltest.TestCase):
     np.testing.assert_allclose(
         features["acc-x change"][0], np.abs(np.diff(signal[0, :128])).mean()
     )
+    for name, function in (("min", np.min), ("median", np.median), ("max", np.max)):
+      np.testing.assert_allclose(features[f"gyro-x {name}"][2], function(signal[3, 128:256]))
 
   def _files(self, function):
     """Returns the files of a person with three recordings of one window each."""

@@ -104,6 +104,15 @@ class SummaryTest(absltest.TestCase):
 
 class SyntheticDataTest(parameterized.TestCase):
 
+  @parameterized.parameters(
+      (data.grid_name(0.1, 200, 1.0), 1.0), (data.grid_name(10.0, 50, 1.5), 1.5),
+      (data.extreme_name(1.5), 1.5),
+  )
+  def test_noise_is_the_deviation_in_each_direction(self, name, noise):
+    clients = data.build_draw(None, None)(name, 0)
+    offsets = clients.pooled_points - data.CENTERS[clients.pooled_labels]
+    np.testing.assert_allclose(offsets.std(axis=0), noise, rtol=0.1)
+
   @parameterized.parameters((0.1, 8, 10), (1.0, 0, 16), (10.0, 14, 16))
   def test_every_point_is_at_one_client_and_a_small_beta_makes_them_differ(self, beta, low, high):
     rng = np.random.default_rng(3)

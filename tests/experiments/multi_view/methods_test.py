@@ -39,6 +39,19 @@ class MethodsTest(absltest.TestCase):
     self.assertCountEqual(found.points.max(axis=1), [20] * 3)
     self.assertEqual(found.points.sum(), 60)
 
+  def test_a_fit_has_the_settings(self):
+    settings = {"alpha": 3.0, "n_init": 2, "num_rounds": 7, "tol": 0.125}
+    estimator = methods.multiview_lib.FederatedMultiViewKMeans
+    with mock.patch.object(
+        methods.multiview_lib, "FederatedMultiViewKMeans", wraps=estimator
+    ) as made:
+      methods.multiview(dataclasses.replace(_problem(), settings=settings), "mvkm")
+    self.assertContainsSubset(settings.items(), made.call_args.kwargs.items())
+
+  def test_side_by_side_each_view_has_a_total_variance_of_one(self):
+    for view in np.split(_problem().side_by_side(), [3], axis=1):
+      self.assertAlmostEqual(view.var(axis=0).sum(), 1)
+
   def test_all_is_drawn_by_the_seed(self):
     problem = dataclasses.replace(_problem(), seed=7, settings={"n_init": 1})
     kmeans = methods._kmeans  # pylint: disable=protected-access

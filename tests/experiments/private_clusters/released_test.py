@@ -10,12 +10,24 @@ from scipy import stats
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import release
 from experiments.private_clusters import released
+from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import plan
 from fl_clustering.private_clusters import training
 from tests.experiments.private_clusters import sample_runs
 
 
 class RowsTest(absltest.TestCase):
+
+  def test_a_report_has_four_numbers_of_every_cluster_and_of_all(self):
+    columns = {
+        "clients": [30, 12, 42], "sd of clients": [4, 5, 6], "accuracy": [0.5, np.nan, 0.25],
+        "sd of accuracy": [0.1, 0.2, 0.3],
+    }
+    rows = released.report_rows(fitting.Report(*map(np.array, columns.values())))
+    self.assertEqual([(row["cluster"], row["metric"], row["value"]) for row in rows], [
+        (cluster, metric, None if np.isnan(values[place]) else values[place])
+        for place, cluster in enumerate(("0", "1", "all")) for metric, values in columns.items()
+    ])
 
   def test_rounds_have_the_sizes_after_and_the_clip_norm_in_them(self):
     start = training.State.first(np.zeros(3), 2, 20, clip_norm=4.0)

@@ -5,6 +5,7 @@ import tempfile
 from unittest import mock
 
 from absl.testing import parameterized
+import numpy as np
 
 from experiment_shell import frames
 from experiment_shell import tidy_experiment
@@ -116,12 +117,39 @@ class SummaryTest(parameterized.TestCase):
         mock.patch.object(simulation.clients_lib, "opened"),
         mock.patch.object(simulation.release, "train", return_value=([mock.Mock()], None)) as train,
         mock.patch.object(simulation, "_scores", side_effect=KeyError("stop")) as scores,
+        mock.patch.object(simulation.releases_lib, "Releases") as releases,
         self.assertRaisesRegex(KeyError, "stop"),
     ):
       simulation.EXPERIMENT.measure(run, method="ours", epsilon=8.0, seed=6)
     run.data.assert_called_with(6)
     self.assertEqual(train.call_args.args[2], 6)
     self.assertEqual(scores.call_args.args[0].seed, 6)
+    self.assertEqual(releases.call_args.args[2], 6)
+
+  def test_the_clients_of_a_seed_are_drawn_by_it(self):
+    config = config_lib.PrivateClustersConfig(dataset="digits", num_clients=100, seed=5)
+    with (
+        mock.patch.object(data.task_registry, "load_task", side_effect=KeyError("stop")) as load,
+        self.assertRaisesRegex(KeyError, "stop"),
+    ):
+      data.load(config, None, 6)
+    self.assertEqual(load.call_args.args[0].seed, 6)
+
+  def test_every_released_model_has_its_own_numbers(self):
+    config = config_lib.PrivateClustersConfig(dataset="digits", num_clients=100)
+    run = tidy_experiment.Run(config, mock.MagicMock(), self.create_tempdir().full_path)
+    run.data.return_value.model.parameter_shapes = {"kernel": (3, 2), "bias": (2,)}
+    vectors = np.arange(16.0).reshape(2, 8)
+    with (
+        mock.patch.object(release.clients_lib, "opened"),
+        mock.patch.object(release, "train", return_value=([mock.Mock(vectors=vectors)], None)),
+        mock.patch.object(release.released, "guarantee_rows", side_effect=KeyError("stop")),
+        self.assertRaisesRegex(KeyError, "stop"),
+    ):
+      release.EXPERIMENT.measure(run)
+    with np.load(f"{run.folder}/released/models.npz") as models:
+      np.testing.assert_array_equal(models["kernel"], vectors[:, :6].reshape(2, 3, 2))
+      np.testing.assert_array_equal(models["bias"], vectors[:, 6:])
 
   def test_a_release_is_drawn_by_the_seed(self):
     config = config_lib.PrivateClustersConfig(

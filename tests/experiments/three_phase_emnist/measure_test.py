@@ -43,6 +43,36 @@ class MeasureTest(absltest.TestCase):
       with self.assertRaisesRegex(launch.RunFailed, "--clients_per_block"):
         measure.measure(config, self.task, self.create_tempdir().full_path, None)
 
+  def test_rows_are_of_the_clients_that_were_evaluated(self):
+    chosen, first = np.array([1, 4]), self.result.pretrain
+    some = dataclasses.replace(
+        self.result, evaluated=chosen,
+        pretrain=dataclasses.replace(
+            first, clients=first.clients[chosen], own_weights=first.own_weights[chosen]
+        ),
+        methods={
+            name: dataclasses.replace(
+                one, clients=one.clients[chosen], clients_blended=one.clients_blended[chosen]
+            )
+            for name, one in self.result.methods.items()
+        },
+    )
+    others = {f"client_{k}" for k in (0, 2, 3, 5)}
+    everyone = self.result.evaluated
+    for found, of_all in (
+        (measure.client_rows(self.task, some), measure.client_rows(self.task, self.result)),
+        (measure.example_rows(self.task, chosen), measure.example_rows(self.task, everyone)),
+    ):
+      self.assertEqual(list(found), [row for row in of_all if row["client"] not in others])
+
+  def test_scores_are_of_the_numbers_of_clusters_from_one_on(self):
+    result = sample_run.result(self.task, choice=sample_run.choice())
+    found = measure.tidy_rows(_CONFIG, self.task, result)["num_clusters"]
+    self.assertEqual(
+        [(row["num_clusters"], row["chosen"], row["value"]) for row in found],
+        [(1, 0, 0.2), (2, 1, 0.5), (3, 0, 0.1)],
+    )
+
   def test_a_client_in_several_clusters_has_a_row_for_each(self):
     found = self._clients(phase="cluster", method="dynamic_distance", metric="cluster")
 
@@ -68,6 +98,14 @@ class MeasureTest(absltest.TestCase):
     one, other = (vectors[client] / np.linalg.norm(vectors[client]) for client in (0, 2))
     found = next(measure.distance_rows(weights, ids, "normalized_update"))
     self.assertAlmostEqual(found["value"], np.linalg.norm(one - other), places=5)
+
+  def test_distances_are_of_what_is_grouped(self):
+    for representation in ("weights", "normalized_update"):
+      config = dataclasses.replace(_CONFIG, representation=representation)
+      found = measure.tidy_rows(config, self.task, self.result)["distances"]
+      self.assertEqual(list(found), list(measure.distance_rows(
+          self.result.client_weights, self.task.client_ids, representation
+      )))
 
   def test_the_rounds_and_the_weights_are_kept(self):
     folder = self.create_tempdir().full_path

@@ -66,6 +66,36 @@ class SummaryTest(parameterized.TestCase):
     }
     self.assertEqual(hidden, _IN_RESULTS_ALONE)
 
+  def _tidy(self, **changes):
+    run = sample_run.write(self.create_tempdir().full_path, **changes)
+    return tidy_experiment.tidy(experiment.EXPERIMENT, run), run.document
+
+  def test_accuracies_of_clients_are_those_of_the_models_that_they_keep(self):
+    tidy, document = self._tidy()
+    expected = summary.summarise(tidy, document)["client_accuracy"]
+    clients = tidy["clients"]
+    is_blended = clients["phase"] == summary.EVALUATE
+    tidy["clients"] = clients.assign(value=clients["value"].where(~is_blended, 0.0))
+    found = summary.summarise(tidy, document)["client_accuracy"]
+    pd.testing.assert_frame_equal(found, expected)
+
+  def test_steps_are_in_multiples_of_those_of_fedavg(self):
+    tidy, document = self._tidy()
+    rows_ = tidy["results"]
+    is_more = (rows_["method"] == "kmeans") & (rows_["metric"] == "steps")
+    tidy["results"] = rows_.assign(value=rows_["value"].where(~is_more, 180.0))
+    found = summary.summarise(tidy, document)["costs"].set_index("method")["of FedAvg"]
+    self.assertEqual((found["K-means"], found["FedAvg (control)"]), (3, 1))
+
+  def test_what_the_server_sees(self):
+    tidy, document = self._tidy(means={"ifca": 13, "mr_mtl": 13})
+    for what in ("weights in the clear", "a sketch of every client"):
+      seen = summary.summarise(tidy, document)["server_sees"].set_index("method")["what"]
+      self.assertIn(what, seen["all runs"])
+      self.assertEqual(list(seen.index), ["all runs", "IFCA", "MR-MTL (control)"])
+      clients = tidy["clients"]  # Where sketches are grouped, nobody's own weights are known.
+      tidy["clients"] = clients[clients["method"] != summary.OWN_WEIGHTS]
+
   def test_methods_stand_before_controls_with_groups_and_cost(self):
     found = _usual()["methods"].set_index("method")
 
