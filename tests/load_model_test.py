@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -112,6 +113,15 @@ class LoadModelTest(parameterized.TestCase):
         delimiter=";", decimal=",",
     )}
     self.assertEqual(_model().tables.later(given), given)
+
+  def test_no_row_of_the_fit_is_farther_than_the_farthest(self):
+    rows = mock.Mock(**{"values.return_value": [mock.Mock(features=None)]})
+    for farthest in (8.0, np.nextafter(8.0, 9), np.nextafter(1024.0, 2000), 3.0, 0.0):
+      with mock.patch.object(
+          load_model.SavedKMeans, "predictions", return_value={"distance": np.array([farthest])}
+      ):
+        found = _model().knowing_farthest(rows).farthest
+      self.assertBetween(found, farthest, 1.5 * farthest)
 
   def test_no_model(self):
     shutil.rmtree(self.folder)

@@ -138,6 +138,7 @@ class SavedClustersTest(absltest.TestCase):
 
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))
+    self.assertEqual(saved.predict(pd.DataFrame({"dose": [1.0]})[:0], "a").shape, (0, 2))
     with self.assertRaisesRegex(ValueError, "^`frame`.* row 2"):
       saved.predict(pd.DataFrame({"dose": [1, 1e99]}), "a")
     folder = self.create_tempdir()
@@ -188,7 +189,9 @@ class SavedClustersTest(absltest.TestCase):
       def __call__(self, input_shape, num_classes, input_dtype):
         return own_model.jax_model(
             lambda key: {"b": jnp.zeros(num_classes), "w": jnp.zeros((*input_shape, num_classes))},
-            lambda parameters, x, key: x @ parameters["w"] + parameters["b"], input_shape,
+            # With a -1 as many flatten, which fails of no rows.
+            lambda parameters, x, key: x.reshape(len(x), -1) @ parameters["w"] + parameters["b"],
+            input_shape,
             name="own",
         )
 
@@ -203,6 +206,7 @@ class SavedClustersTest(absltest.TestCase):
         load_model.load_model(path).predict(frame, "a"),
         special.softmax([1, 2] + scaled * [3, 4], axis=1), rtol=1e-5,
     )
+    self.assertEqual(load_model.load_model(path).predict(frame[:0], "a").shape, (0, 2))
 
   def test_a_client_in_several_clusters_gets_the_mean_of_their_models(self):
     task = self._task

@@ -23,6 +23,7 @@ from fl_clustering.tasks import models
 from fl_clustering.tasks import pooled_examples
 from fl_clustering.tasks import private_clients
 from fl_clustering.tasks import registry as task_registry
+from fl_clustering.three_phase import own_code
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -144,7 +145,9 @@ def inputs(
     if number > plan.LARGE_NOISE:
       texts.insert(0, plan.advice(number, config.num_clusters))
     warnings += (f"epsilon {epsilon:g}: {text}" for text in texts)
+  own = own_code.digests(model=config.model)
   identity = {
+      **({"own_code": own} if own else {}),
       "dataset": clients.identity,
       "model": {"name": clients.model.name, "num_parameters": num_parameters},
   }

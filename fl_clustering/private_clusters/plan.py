@@ -67,10 +67,10 @@ class PrivateClusters(privacy_lib.Privacy):
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    for name in ("num_clusters", "rounds", "local_steps", "clients_per_round"):
-      value = getattr(self, name)
-      if (name, value) != ("clients_per_round", None):  # None: all clients.
-        validate.integer(minimum=1, **{name: value})
+    for name in ("num_clusters", "rounds", "local_steps"):
+      validate.integer(minimum=1, **{name: getattr(self, name)})
+    if self.clients_per_round is not None:
+      validate.integer(minimum=1, clients_per_round=self.clients_per_round)
     validate.positive(learning_rate=self.learning_rate)
     # The first clip norm is of a noisy histogram, whose tail is noise.
     validate.within(0.1, 0.9, target_unclipped_quantile=self.target_unclipped_quantile)

@@ -125,11 +125,11 @@ class SiteFolder:
       os.mkdir(path, mode=0o700)
     except OSError as e:
       raise validate.error("site_dir", f"be a new folder ({e.strerror})", path) from e
-    identity.write(os.path.join(path, _IDENTITY))
-    ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
-    ledger.close()
     places = {"data_dir": os.path.abspath(data_dir), "schema": os.path.abspath(schema)}
     try:
+      identity.write(os.path.join(path, _IDENTITY))
+      ledger = site_ledger.SiteLedger.create(os.path.join(path, _LEDGER))
+      ledger.close()
       atomic_file.write_text(os.path.join(path, _ROWS), json.dumps(places))
       _bind(data_dir, ledger)
     except BaseException:

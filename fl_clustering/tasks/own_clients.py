@@ -171,11 +171,13 @@ def task_from_client_data(
   def arrays(client_id: str) -> tuple[np.ndarray, ...]:
     dataset = client_data.create_tf_dataset_for_client(client_id)
     examples = list(dataset.as_numpy_iterator())
-    return tuple(
+    found = [
         np.array([example[key] for example in examples], spec[key].dtype.as_numpy_dtype)
-        .reshape(-1, *spec[key].shape)  # Also of a client without examples.
         for key in keys
-    )
+    ]
+    if not examples:
+      found = [one.reshape(0, *spec[key].shape) for one, key in zip(found, keys)]
+    return tuple(found)
 
   return task_from_arrays(
       {client_id: arrays(client_id) for client_id in client_data.client_ids}, model, **arguments
@@ -228,7 +230,8 @@ def _dtype(pairs: Sequence[_Pair], model: str | model_lib.Model) -> str:
     return wanted
   owners: dict[bool, str] = {}
   for pair in pairs:
-    owners.setdefault(pair.x.dtype == np.uint8 and pair.x.ndim == 4, pair.owner)
+    if len(pair.x):
+      owners.setdefault(pair.x.dtype == np.uint8 and pair.x.ndim == 4, pair.owner)
   if len(owners) > 1:
     raise TypeError(
         f"`x` must be uint8 images for all clients or for none, got other numbers for "

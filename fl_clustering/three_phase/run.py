@@ -219,7 +219,7 @@ def run(
   stage_runner = stages.StageRunner(checkpoints, observers)
   settings = stages.digest(
       config.training_settings(), task.fingerprint(), task.model.parameter_shapes,
-      own_code.digests(model=config.model),
+      *own_code.digests(model=config.model).values(),
   )
   checked = config.with_num_clusters(1) if config.chooses_num_clusters else config
   this = Run(checked, task, data_dir, engine, stage_runner, tuple(tolerated), only)

@@ -44,19 +44,20 @@ class PeersTest(parameterized.TestCase):
       np.testing.assert_array_equal(one, other)
 
   @nightly.only  # By day, `own_tasks_test` compares a round with NumPy's.
-  @parameterized.parameters(("cnn_small", "ours", 1e-5), ("cnn_small", "tff", 1e-3),
-                            ("cnn", "ours", 1e-3))
-  def test_the_weights_of_plain_tensorflow(self, model, peer, of_most):
-    # A client has few steps: a rounding that decides about a maximum changes all that follow.  Of
-    # `ours`, it is a few weights, on some processors.
+  @parameterized.parameters(("cnn_small", "ours"), ("cnn_small", "tff"), ("cnn", "ours"))
+  def test_the_weights_of_plain_tensorflow(self, model, peer):
+    # A client has few steps: a rounding that decides about a maximum changes all that follow.
     job, path = self._written(model, 100, 2)
     start = np.concatenate([p.ravel() for p in job.parameters])
     _, plain = run.measure("plain", path)
     _, found = run.measure(peer, path)
 
     self.assertGreater(np.abs(plain - start).max(), 1e-2)
-    self.assertLess(np.abs(found - plain).max(), 1e-3)
-    self.assertLess(np.quantile(np.abs(found - plain), 0.99), of_most)
+    np.testing.assert_allclose(found, plain, rtol=0, atol=1e-3)
+    if (model, peer) == ("cnn_small", "ours"):  # Few such roundings: most weights are the same.
+      ends = np.cumsum([p.size for p in job.parameters])
+      for own in np.split(np.abs(found - plain), ends[:-1]):
+        self.assertLess(np.median(own), 1e-5)
 
   @nightly.only  # By day, nothing else: only measurements need it.
   def test_a_peer_that_can_not_be_installed(self):

@@ -69,14 +69,15 @@ class SiteFolderTest(sample_sites.TestCase):
     site_folder.SiteFolder.create(path, "up", data_dir, self.made.schema_path, **settings)
     return path
 
-  def test_where_the_rows_can_not_be_marked_nothing_is_left(self):
-    with mock.patch.object(site_folder, "_bind", side_effect=ValueError("no space")):
+  def test_where_it_can_not_be_written_or_the_rows_not_be_marked_nothing_is_left(self):
+    for place, name in ((site_folder, "_bind"), (site_folder.atomic_file, "write_text")):
       path = os.path.join(self.create_tempdir().full_path, "new")
-      with self.assertRaisesRegex(ValueError, "no space"):
-        site_folder.SiteFolder.create(
-            path, "up", self.create_tempdir().full_path, self.made.schema_path
-        )
-    self.assertFalse(os.path.exists(path))
+      tables = self.create_tempdir().full_path
+      with mock.patch.object(place, name, side_effect=ValueError("no space")):
+        with self.assertRaisesRegex(ValueError, "no space"):
+          site_folder.SiteFolder.create(path, "up", tables, self.made.schema_path)
+      self.assertFalse(os.path.exists(path), name)
+      self.assertEmpty(os.listdir(tables), name)
 
   def test_rows_that_a_ledger_counts_get_no_other_one_unasked(self):
     tables, parent = self.made.data_dir, self.sites.folder

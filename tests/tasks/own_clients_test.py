@@ -95,6 +95,10 @@ class TaskFromArraysTest(parameterized.TestCase):
     for pixels in (np.full((3, 10, 10, 1), 0.5), np.full((3, 10, 10, 1), 7)):
       with self.assertRaisesRegex(TypeError, "^`x`.*'b'.*'a'"):  # 0 to 255 beside other numbers.
         _task({**images, "b": (pixels, np.array([0, 1, 0]))}, "cnn_small")
+    nothing = np.zeros((0, 10, 10, 1)), np.zeros(0, int)
+    several = {**{name: images["a"] for name in "abcd"}, "e": nothing}
+    task = _task(several, "cnn_small")
+    self.assertEqual((task.model.input_dtype, task.client_ids), ("uint8", tuple("abcd")))
     model = models.build("cnn_small", (10, 10, 1), 3)
     floats = {"a": (np.full((3, 10, 10, 1), 0.5), np.arange(3))}
     self.assertEqual(_task(floats, model).model.input_dtype, "float32")

@@ -113,11 +113,12 @@ def _logits(model: model_lib.Model, vector: jax.Array, features: jax.Array) -> j
 def logits(model: model_lib.Model, vector: np.ndarray, features: np.ndarray) -> np.ndarray:
   """Returns a model's outputs of some examples, as it takes them, of shape (n, num_classes)."""
   # Filled up, or every number of examples would be compiled for.
-  rest = np.zeros((-len(features) % _MOST_IN_ROW, *model.input_shape), features.dtype)
+  num_filled = max(1, -(-len(features) // _MOST_IN_ROW)) * _MOST_IN_ROW
+  rest = np.zeros((num_filled - len(features), *model.input_shape), features.dtype)
   filled = np.concatenate([features, rest])
   found = [
       _logits(model, vector, filled[start : start + _MOST_IN_ROW])
-      for start in range(0, len(filled) or 1, _MOST_IN_ROW)
+      for start in range(0, len(filled), _MOST_IN_ROW)
   ]
   return np.concatenate(jax.device_get(found))[: len(features)]
 

@@ -169,7 +169,10 @@ class SummaryTest(parameterized.TestCase):
     config = config_lib.PrivateClustersConfig(
         dataset="digits", num_clients=100, image_size=7, epsilon=(1e4, 8.0, 1.0)
     )
-    warned = data.inputs(config, contextlib.ExitStack(), data_dir=None).warnings
+    with mock.patch.object(data.own_code, "digests", return_value={"model mine": "1"}):
+      inputs = data.inputs(config, contextlib.ExitStack(), data_dir=None)
+    self.assertEqual(inputs.identity["own_code"], {"model mine": "1"})
+    warned = inputs.warnings
     too_much = [text for text in warned if "too much to learn clusters" in text]
     self.assertEqual([text.partition(":")[0] for text in too_much], ["epsilon 8", "epsilon 1"])
     little = [text for text in warned if text not in too_much]
