@@ -73,7 +73,7 @@ def _failures(
 ) -> list[dict[str, Any]]:
   if not finished.has(tidy_experiment.FAILURES):
     return []
-  kinds = {**experiment.keys, tidy_experiment.LAST_WORDS: str}
+  kinds: tidy_tables.Columns = {**experiment.keys, tidy_experiment.LAST_WORDS: str}
   return tidy_tables.read(finished, tidy_experiment.FAILURES, kinds).to_dict("records")
 
 

@@ -45,7 +45,7 @@ def digests(methods: Iterable[str] = (), model: str | None = None) -> dict[str, 
     model: The name of a model, one of `models.MODELS` or not.
   """
   parts = {name: _parts(name) for name in methods}
-  if model in models.MODELS:
+  if model is not None and model in models.MODELS:
     parts[f"model {model}"] = (models.MODELS[model],)
   found = {}
   for name, of_name in parts.items():
