@@ -57,7 +57,7 @@ class PeersTest(parameterized.TestCase):
     if (model, peer) == ("cnn_small", "ours"):  # Few such roundings: most weights are the same.
       ends = np.cumsum([p.size for p in job.parameters])
       for own in np.split(np.abs(found - plain), ends[:-1]):
-        self.assertLess(np.median(own), 1e-5)
+        self.assertLess(np.median(own), 1e-4)
 
   @nightly.only  # By day, nothing else: only measurements need it.
   def test_a_peer_that_can_not_be_installed(self):
