@@ -145,9 +145,8 @@ def inputs(
     if number > plan.LARGE_NOISE:
       texts.insert(0, plan.advice(number, config.num_clusters))
     warnings += (f"epsilon {epsilon:g}: {text}" for text in texts)
-  own = own_code.digests(model=config.model)
   identity = {
-      **({"own_code": own} if own else {}),
+      **own_code.described(model=config.model),
       "dataset": clients.identity,
       "model": {"name": clients.model.name, "num_parameters": num_parameters},
   }

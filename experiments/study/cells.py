@@ -138,7 +138,7 @@ def _load(
   return tidy_experiment.Inputs(
       Machine(data_dir, num_cores),
       identity={
-          **data_lib.describe_own_code(config.run),
+          **own_code.described((*config.run.methods, *config.run.personal), config.run.model),
           "clients": dict(task.row_digests or {}),
           "examples": fingerprints,
       },
@@ -156,9 +156,9 @@ def _load(
           *_lines(config),
       ),
       processes=cell_processes.Processes(
-          # As many threads whatever the number of processes, so the same sums.
+          # As many threads whatever the number of processes, so the same sums; `NPROC` is XLA's.
           {
-              "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPROC": "1",  # The last is XLA's.
+              "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NPROC": "1",
               "LOKY_MAX_CPU_COUNT": f"{num_cores}",
           },
           own_code.modules(),

@@ -104,7 +104,7 @@ def identity(
 ) -> dict[str, Any]:
   """Returns what a resumed run must find again: own code, and the data."""
   return {
-      **describe_own_code(config),
+      **own_code.described((*config.methods, *config.personal), config.model),
       "clients": dict(task.row_digests),
       "dataset": {"name": task.name, "fingerprint": task.fingerprint()},
   }
@@ -148,9 +148,3 @@ def warnings(
         "of clients and of the members of clusters are of these alone."
     )
   return tuple(found)
-
-
-def describe_own_code(config: config_lib.ThreePhaseConfig) -> dict[str, Any]:
-  """Returns what `config.json` says of code that is not of this project, if there is any."""
-  digests = own_code.digests((*config.methods, *config.personal), config.model)
-  return {"own_code": digests} if digests else {}

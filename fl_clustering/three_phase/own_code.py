@@ -1,4 +1,4 @@
-"""Methods, personal models and models whose code is not this project's, as in a user's own script."""
+"""Code that is not this project's: methods, personal models and models of a user's own files."""
 
 import hashlib
 import pathlib
@@ -54,3 +54,9 @@ def digests(methods: Iterable[str] = (), model: str | None = None) -> dict[str, 
     if contents:
       found[name] = hashlib.sha256(b"".join(contents)).hexdigest()
   return found
+
+
+def described(methods: Iterable[str] = (), model: str | None = None) -> dict[str, Any]:
+  """Returns what `config.json` says of `digests`: nothing where all is this project's."""
+  found = digests(methods, model)
+  return {"own_code": found} if found else {}
