@@ -143,9 +143,9 @@ def _of_leaves(coreset: Coreset, centers: np.ndarray) -> private_centers.Private
   nearest = point_grid.nearest(np, coreset.points, centers)
   num_leaves = np.bincount(nearest, minlength=len(centers))
   counts = np.bincount(nearest, coreset.weights, minlength=len(centers))
-  noise_sd = private_centers.merged_sd(
-      coreset.sum_std / coreset.weights, coreset.weights, nearest, len(centers)
-  )
+  # The sums are of points about the origin: what a count is off moves a center towards it, or away.
+  noise_sd = np.hypot(coreset.sum_std, centers * coreset.count_std)
+  noise_sd *= (np.sqrt(num_leaves) / np.maximum(counts, 1))[:, np.newaxis]
   return private_centers.of_counts(
       centers, noise_sd, counts, np.sqrt(num_leaves) * coreset.count_std
   )

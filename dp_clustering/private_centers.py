@@ -69,13 +69,13 @@ def of_counts(
   """Returns centers and their noise, which is infinite for a center on too few points.
 
   Args:
-    noise_sd: Standard deviation of the noise on every coordinate of a center, of shape (k,).
+    noise_sd: Standard deviation of the noise on a coordinate, of shape (k, dim), or (k, 1) where it
+      is that of all.
   """
   count_sd = np.broadcast_to(count_sd, noisy_counts.shape)
-  noise_sd = np.where(are_enough(noisy_counts, count_sd), noise_sd, np.inf)
-  return PrivateCenters(
-      centers, np.tile(noise_sd[:, np.newaxis], centers.shape[1]), noisy_counts, count_sd
-  )
+  are_known = are_enough(noisy_counts, count_sd)[:, np.newaxis]
+  noise_sd = np.broadcast_to(np.where(are_known, noise_sd, np.inf), centers.shape)
+  return PrivateCenters(centers, noise_sd, noisy_counts, count_sd)
 
 
 def merged_sd(

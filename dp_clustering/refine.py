@@ -391,7 +391,8 @@ def private_centers(
     moves = _moves(statistics, shrinks=not (is_last and is_clear))
     centers, noise_sd = moves.moved(centers, sums.radius), moves.next_sd(noise_sd)
   found = private_centers_lib.of_counts(
-      centers, noise_sd, statistics.counts, statistics.noise_factor * statistics.count_std
+      centers, noise_sd[:, np.newaxis], statistics.counts,
+      statistics.noise_factor * statistics.count_std,
   )
   return found.filled(
       coreset.fill_centers(centers, k, clip_radius / _CLIP_FACTOR, sums.radius, rng)

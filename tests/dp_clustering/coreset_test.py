@@ -92,7 +92,11 @@ class ExactlyKCentersTest(parameterized.TestCase):
     order = np.argsort(found.centers[:, 0])
     np.testing.assert_allclose(found.noisy_counts[order], [400, 600])
     np.testing.assert_allclose(found.count_sd[order], [5, 5 * math.sqrt(3)])
-    np.testing.assert_allclose(found.noise_sd[order, 0], [3 / 400, 3 * math.sqrt(3) / 600])
+    np.testing.assert_allclose(
+        found.noise_sd[order],
+        [[math.hypot(3, 5 * 0.9) / 400, 3 / 400],
+         [math.sqrt(3) * math.hypot(3, 5 * x) / 600 for x in (49 / 60, 1 / 60)]],
+    )
 
   @parameterized.parameters(1, 2, 3, 4, 30)
   def test_gives_k_centers_in_the_ball(self, k):

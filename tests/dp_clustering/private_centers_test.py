@@ -31,7 +31,23 @@ class NoiseTest(parameterized.TestCase):
     # Every coordinate is a draw of the same noise, since all points are the same.
     found = _fit(method, np.full((1000, 10_000), 0.005), 1, 20.0)
     self.assertAlmostEqual(found.noise_sd[0, 0] / found.centers[0].std(), 1, delta=0.03)
-    np.testing.assert_array_equal(found.noise_sd, found.noise_sd[0, 0])
+    np.testing.assert_allclose(found.noise_sd, found.noise_sd[0, 0], rtol=0.01)
+
+  # The standard deviation of 100 fits is within 28% but once in 10,000 times, and is seeded.  Of
+  # `lsh`, the ratio is 1.13 in the long run: which leaves there are depends on the noise.
+  @parameterized.parameters("refine", "lsh")
+  def test_fits_far_from_the_origin_vary_by_the_noise_that_they_state(self, method):
+    found = [
+        clustering.METHODS[method](
+            1, clustering_params.Data(np.tile([0.8, 0.0], (8000, 1)), 1.0),
+            clustering_params.DifferentialPrivacyParam(4.0, 1e-6), random_state=seed,
+        ).noise
+        for seed in range(100)
+    ]
+    ratios = np.std([one.centers[0] for one in found], axis=0) / np.mean(
+        [one.noise_sd[0] for one in found], axis=0
+    )
+    np.testing.assert_allclose(ratios, 1, atol=0.35)
 
   @parameterized.parameters("refine", "lsh")
   def test_the_noise_is_in_the_unit_of_the_points(self, method):
@@ -43,7 +59,7 @@ class NoiseTest(parameterized.TestCase):
 
   def test_a_count_that_may_be_noise_alone_makes_a_center_unknown(self):
     counts = private_centers.of_counts(
-        np.zeros((3, 2)), np.array([0.1, 1.0, 2.0]), np.array([60.0, 6.0, 3.9]), 1.0
+        np.zeros((3, 2)), np.array([[0.1], [1.0], [2.0]]), np.array([60.0, 6.0, 3.9]), 1.0
     )
     np.testing.assert_array_equal(counts.noise_sd, [[0.1] * 2, [1.0] * 2, [math.inf] * 2])
     np.testing.assert_array_equal(counts.are_known([0.4, 0.3]), [[1, 0], [0, 0], [0, 0]])
