@@ -55,6 +55,7 @@ def _model(fit: fitted.Fit, tables: saved.SavedTables) -> load_model.SavedModel:
 
 def _release(run: tidy_experiment.Run, fit: fitted.Fit) -> None:
   """Writes what may be shown of a fit whose rows can't be looked at."""
+  fit.warn_of_few_points()
   if fit.privacy_spent is not None:
     stated = dict(fit.privacy_spent)
     if run.is_resumed:
@@ -96,6 +97,7 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
     if data.fit_numbers is not None:
       results[summary.SILHOUETTE_OF_NUMBERS] = data.fit_numbers(num_clusters).simplified_silhouette
   if data.folder is None:
+    results[summary.ON_FEW_POINTS] = fit.num_centers_on_few_points
     _release(run, fit)
   return {
       tidy_experiment.RESULTS: [

@@ -28,6 +28,7 @@ SILHOUETTE = "simplified_silhouette"
 SILHOUETTE_OF_NUMBERS = "silhouette_of_numbers"
 # How many clusters have rows.
 FOUND = "clusters_found"
+ON_FEW_POINTS = "centers_on_few_points"
 # What the name of a view's weight begins with.
 WEIGHT = "weight of "
 # The part of `config.json` with every client's number of rows.
@@ -82,17 +83,17 @@ def _scores(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_num_clusters(results: pd.DataFrame) -> int:
-  """Returns the number of clusters with the largest simplified silhouette; of one, that."""
+  """Returns the number of clusters with the largest simplified silhouette; the first without any."""
   return _best(_scores(results))
 
 
 def _best(scores: pd.DataFrame) -> int:
-  return int(scores.index[0] if len(scores) < 2 else scores[SILHOUETTE].idxmax())
+  return int(scores.index[0] if SILHOUETTE not in scores else scores[SILHOUETTE].idxmax())
 
 
 def _selection(scores: pd.DataFrame) -> pd.DataFrame:
-  """Returns the numbers of clusters that were tried; none if one was given."""
-  if len(scores) < 2:
+  """Returns the numbers of clusters that were tried; none if one was given, or all rows are equal."""
+  if len(scores) < 2 or SILHOUETTE not in scores:
     return pd.DataFrame()
   behind = scores[SILHOUETTE].max() - scores[SILHOUETTE]
   are_found = scores[FOUND] == scores.index
@@ -181,7 +182,7 @@ def _exact(
   }
   if not has_views:
     fit["explained"] = max(0.0, 1 - found[loss] / total) if total else None
-    fit[SILHOUETTE] = found[SILHOUETTE]
+    fit[SILHOUETTE] = found.get(SILHOUETTE)
   return {
       "headline": [_headline(scores, best, found[loss], num_rows)],
       "fit": [fit],
@@ -208,7 +209,8 @@ def _private(
   stated = tidy[GUARANTEE].set_index("name")["value"]
   found: dict[str, Any] = {
       "headline": [{
-          "verdict": "private", "clusters": len(centroids), "epsilon": float(stated["epsilon"]),
+          "verdict": "private_again" if "interrupted" in stated else "private",
+          "clusters": len(centroids), "epsilon": float(stated["epsilon"]),
           "delta": float(stated["delta"]), "unit": stated["unit"],
       }],
       fitted_rows.PRIVATE_CENTERS.name: fitted_rows.private_frame(centroids),
@@ -251,6 +253,9 @@ def _at_sites(
       "headline": [headline],
       "left": left.reset_index(),
       "exact_centroids": pd.DataFrame() if is_private else centroids,
+      fitted_rows.FEW_POINTS.name: [
+          {"centers": int(few), "of": len(centroids)} for few in [found.get(ON_FEW_POINTS)] if few
+      ],
       "fit": [{name: found[name] for name in _FIT if name in found}],
   }
 
@@ -299,6 +304,8 @@ HEADLINES = {
     "levels": "Clusters: {clusters}, by the largest simplified silhouette of those tried; by the "
     "numbers alone, {numbers}: levels, true and false are tight clusters by nature.",
     "private": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for {unit}.",
+    "private_again": "Clusters: {clusters}, ({epsilon:g}, {delta:g})-differentially private for "
+    "{unit} in this fit alone: every --resume that fitted again has spent that once more.",
     "exact_at_sites": "{clusters} clusters over {sites} sites in {rounds} rounds, by EXACT sums: "
     "masks hide whose a sum is, and no noise hides a row.",
     "private_at_sites": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums with "
@@ -367,8 +374,8 @@ TABLES = (
     tidy_experiment.Table(
         GUARANTEE, "What is guaranteed",
         "Of all rounds together. The radius, in the schema's units, must have been known "
-        "beforehand. Noise that clients add hides rows as long as min_clients of them add their "
-        "share in every round and keep it secret.",
+        "beforehand. Noise that clients (or sites) add hides rows as long as min_clients "
+        "(min_sites) of them add their share in every round and keep it secret.",
         is_text=True,
     ),
     tidy_experiment.Table("leaves", "What leaves a client", "", is_text=True),

@@ -67,7 +67,7 @@ FIGURES = (
         "means of the runs ({runs}), bands: 25th to 75th percentile",
         "Lower is better, on a logarithmic scale. The grey dashed line is k-means without "
         "privacy: the closer a method is to it, the less its privacy costs. Crosses, where there "
-        "are any, show another implementation of the LSH tree on the same data.",
+        "are any, show another implementation of the LSH tree, measured elsewhere (see its table).",
         functools.partial(_draw, "k"), panels="dataset",
     ),
     tidy_experiment.Figure(

@@ -218,8 +218,13 @@ TABLES = (
         by="dataset", folded=True,
     ),
     tidy_experiment.Table(
-        "datasets", "Data sets", "Clients are those of the federated methods.",
-        {"dataset": "{}", "num_points": "{:,}", "dim": "{}", "num_clients": "{:,}", "source": "{}"},
+        "datasets", "Data sets",
+        "Epsilon is for so many points together (unit_points). Clients are those of the federated "
+        "methods.",
+        {
+            "dataset": "{}", "num_points": "{:,}", "dim": "{}", "unit_points": "{:,}",
+            "num_clients": "{:,}", "source": "{}",
+        },
         is_text=True,
     ),
 )

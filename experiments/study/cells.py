@@ -131,10 +131,14 @@ def _load(
   del stack
   # One of each setting; another seed can still fail, which is then a result.
   firsts = {cell["setting"]: cell for cell in reversed(cells(config))}
-  fingerprints = {}
+  fingerprints, warnings = {}, []
   for setting in config.settings:
     task = load_task(config, data_dir, **firsts[setting])
     fingerprints[setting] = task.fingerprint()
+    warnings += (
+        f"{setting}, seed {firsts[setting]['seed']}: {text}"
+        for text in data_lib.warnings(config.run, task)
+    )
   return tidy_experiment.Inputs(
       Machine(data_dir, num_cores),
       identity={
@@ -150,6 +154,7 @@ def _load(
           "model": task.model.name,
           "parameters": task.num_parameters,
       },
+      warnings=tuple(warnings),
       lines=(
           f"data: {task.source}",
           *filter(None, [data_lib.engine_line(config.run.engine)]),

@@ -88,13 +88,16 @@ def takers(chosen: pd.DataFrame, setting: str) -> dict[str, tuple[str, ...]]:
 def on_test(rows: pd.DataFrame, chosen: pd.DataFrame) -> Iterator[dict[str, Any]]:
   """Yields for every setting how often a choice is the best on the test rows of the tuning runs.
 
+  A method without the tuned option, to which all candidates are alike, had no choice.
+
   Args:
     rows: The table of the tuning runs.
     chosen: What `choose` made of it.
   """
   means = _by_run(rows).groupby(_KEYS)[_TEST].mean().rename("test").reset_index()
   found = chosen[chosen[FAILED] == 0].merge(means, on=_KEYS)
-  for setting, own in found.groupby("setting", sort=False):
+  distinct = found.groupby(_KEYS[:2])[["mean", "test"]].transform("nunique")
+  for setting, own in found[(distinct > 1).any(axis=1)].groupby("setting", sort=False):
     taken = own[own["chosen"] == 1].set_index("method")["test"]
     lost = 100 * (own.groupby("method")["test"].max() - taken)
     yield {

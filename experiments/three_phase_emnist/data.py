@@ -144,7 +144,7 @@ def warnings(
   if config.evaluated_clients is not None:
     found.append(
         f"Models were evaluated on the data of {config.evaluated_clients:,} of "
-        f"{len(task.clients):,} clients, drawn at random (--evaluated_clients); tables and figures "
-        "of clients and of the members of clusters are of these alone."
+        f"{len(task.clients):,} clients, drawn at random (--evaluated_clients); what is said of "
+        "clients and of the members of clusters is of these alone."
     )
   return tuple(found)

@@ -294,6 +294,7 @@ def fit(
     scores = [rounds.scores(path[-1].centroids) for path in paths]
   best = min(range(len(paths)), key=lambda restart: scores[restart][1])
   counts, inertia, silhouettes = scores[best]
+  num_found = int(np.count_nonzero(counts))
   *steps, last = paths[best]
   history = _history([*steps, last._replace(inertia=inertia)], scaling, unit**2)
   scales = scaling.factor * unit if config.standardize else np.ones(clients.num_columns)
@@ -302,6 +303,6 @@ def fit(
       model_lib.KMeansModel(of_model.apply(centroids)), of_model, centroids, history,
       num_rounds=len(history),
       loss=history[-1].inertia,
-      simplified_silhouette=silhouettes / num_points,
-      num_clusters_found=int(np.count_nonzero(counts)),
+      simplified_silhouette=silhouettes / num_points if num_found > 1 else None,
+      num_clusters_found=num_found,
   )

@@ -40,12 +40,14 @@ class FederatedKMeans(federated_clusterer.FederatedClusterer):
       fewer, and a warning, where there are fewer different points.
     inertia_: The sum of the squared distances of all points to the nearest of these
       centroids; of standardised columns with `standardize`, None with `privacy`.
-    simplified_silhouette_: The mean simplified silhouette at these centroids, likewise.
+    simplified_silhouette_: The mean simplified silhouette at these centroids, likewise; None of a
+      single cluster.
     noise_sd_: With `privacy`, the standard deviation of the noise on each coordinate of the
       centroids, of shape (K, d), in the data's units; infinite where nothing is known
       (`dp_clustering.private_centers`).  None without.
     noisy_counts_: With `privacy`, the noisy numbers of their points, of shape (K,); NaN where no
-      release is about one.  None without.
+      release is about one, and with `ClientPrivacy` of several points, as clients whose sums are
+      large count less.  None without.
     count_sd_: The standard deviation of the noise on these, likewise.
     clipped_share_: With `privacy` and `labels_`, the share of points beyond the radius; NOT
       private.  A warning says if it exceeds 1%.

@@ -9,6 +9,7 @@ bits.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any, Mapping, TYPE_CHECKING
 
@@ -95,6 +96,10 @@ def fit(
   sums = FederatedSums(clients, config.n_clusters, privacy, noise_source, ledger)
   rng = randomness.generator(config.seed, "private k-means")
   found = sums.private_centers(config.n_clusters, privacy.mu, rng)
+  if (privacy.points_per_client or 1) > 1:
+    # Clients count less if their totals are cut to the limits, and nobody knows by how much.
+    unknown = np.full(len(found.centers), np.nan)
+    found = dataclasses.replace(found, noisy_counts=unknown, count_sd=unknown)
   releases = ledger.freeze().releases
   # Each with the centers that the next round asks about.
   history = tuple(

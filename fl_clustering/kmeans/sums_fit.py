@@ -166,7 +166,7 @@ def fit(
       model_lib.KMeansModel(of_model.apply(centroids)), of_model, centroids, (*history, last),
       num_rounds=grid.num_rounds + 1 + len(message_bytes),
       loss=inertia * unit,
-      simplified_silhouette=silhouette,
+      simplified_silhouette=silhouette if len(centers) > 1 else None,
       num_clusters_found=len(centers),
       num_centers_on_few_points=int(np.count_nonzero(counts < privacy_lib.FEW_POINTS)),
   )

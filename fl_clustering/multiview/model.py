@@ -84,7 +84,7 @@ class FittedViews:
     """Returns which points (n, D) are beyond the norm of a view, if there are norms; booleans."""
     found = np.zeros(len(points), bool)
     for norm, place in zip(self.view_norms or (), sums.columns(self.on_grid.widths)):
-      found |= np.square(points[:, place]).sum(axis=1) > norm**2
+      found |= np.nansum(np.square(points[:, place]), axis=1) > norm**2
     return found
 
   losses = distances

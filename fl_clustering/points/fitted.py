@@ -32,7 +32,7 @@ class Fit:
     history: The records of the rounds of the best restart.
     num_rounds: Number of its rounds.
     loss: At the centroids; None with `privacy`.
-    simplified_silhouette: The mean simplified silhouette, or None.
+    simplified_silhouette: The mean simplified silhouette, or None: of a single cluster, too.
     num_clusters_found: How many clusters have points; None with `privacy`.
     num_centers_on_few_points: How many of the centroids stand on fewer than `FEW_POINTS` points;
       None with `privacy` and with algorithms that don't tell.

@@ -229,6 +229,13 @@ def fit_kmeans(
   nobody = site_lib.held({"": np.zeros((0, federation.num_columns))}, federation)
   points = SitePoints(dict.fromkeys(federation.sites), nobody.scaling, coordinator)
   try:
-    return fits.fit(config, points, federation.widths, coordinator.noise_source)
+    found = fits.fit(config, points, federation.widths, coordinator.noise_source)
   except (ArithmeticError, IndexError) as e:  # All of its numbers are of the sites' answers.
     raise _no_rows("together") from e
+  if found.privacy_spent is None:
+    return found
+  # What a fit takes for clients are sites, each with many.
+  of_sites = {
+      name.replace("_clients", "_sites"): value for name, value in found.privacy_spent.items()
+  }
+  return dataclasses.replace(found, privacy_spent=of_sites)

@@ -18,9 +18,6 @@ from fl_clustering.tables import views as views_lib
 if TYPE_CHECKING:
   from narwhals.typing import IntoDataFrame
 
-# Features with a public scaling are moved into [-_LIMIT, _LIMIT] in private runs.
-_LIMIT = 5.0
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedTables:
@@ -99,7 +96,7 @@ class SavedTables:
     if not self.is_private:
       return self.scaling.apply(features)
     with np.errstate(all="ignore"):  # An error would tell of a number's size.
-      return np.clip(self.scaling.apply(features), -_LIMIT, _LIMIT)
+      return np.clip(self.scaling.apply(features), -encode.LIMIT, encode.LIMIT)
 
   def features_of_frames(
       self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]

@@ -98,7 +98,7 @@ def run(
 
   Args:
     numbers: The numbers of its rounds, as of `participation.round_of`.
-    is_scored: Whether every round is scored.  If not, `best_accuracy` is 0.
+    is_scored: Whether every round is scored.  If not, `best_accuracy` is NaN.
 
   Raises:
     ValueError: If the method leaves a client without a cluster, or drops a cluster.
@@ -111,7 +111,7 @@ def run(
       losses: np.ndarray, cost: cost_lib.Cost,
   ) -> tuple[result_lib.Outcome, list[stages.Row]]:
     if not is_scored:
-      return result_lib.Outcome(state, np.zeros(len(state.members)), before.cost + cost), []
+      return result_lib.Outcome(state, np.full(len(state.members), np.nan), before.cost + cost), []
     # The number by which errors of training tell a round.
     where = f"after round {numbers[round_num - 1]}" if round_num else "before the first round"
     with divergence.told(where):
@@ -127,7 +127,7 @@ def run(
       if k < len(losses) and not np.isnan(losses[k]):
         metrics["train_loss"] = losses[k]
       rows += stages.metric_rows(name, k, round_num, metrics)
-    best = np.zeros(len(accuracy))
+    best = np.full(len(accuracy), np.nan)
     best[: len(before.best_accuracy)] = before.best_accuracy
     return result_lib.Outcome(state, np.fmax(best, accuracy), before.cost + cost), rows
 

@@ -215,6 +215,9 @@ class ClientPrivacyTest(_PrivateTest):
     clients = list(numpy_reference.sample_clients().values())
     point = self._fit(clients, PointPrivacy(1.0, 1e-6, 12.0))
     client = self._fit(clients, ClientPrivacy(1.0, 1e-6, 12.0, max_points=20))
+    # A client whose sums are cut counts less.
+    self.assertTrue(np.isfinite(point.noise.noisy_counts).all())
+    self.assertTrue(np.isnan([client.noise.noisy_counts, client.noise.count_sd]).all())
     for one, many in zip(point.ledger.releases, client.ledger.releases):
       self.assertAlmostEqual(many.sensitivity, math.sqrt(20) * one.sensitivity)
       self.assertAlmostEqual(many.std, math.sqrt(20) * one.std)

@@ -300,6 +300,7 @@ class BudgetTest(parameterized.TestCase):
 
   def test_points_that_are_cut_are_told_beside_labels_alone(self):
     rows = 100 * np.random.default_rng(0).normal(size=(50, 4))
+    rows[:9, 0] = np.nan  # It counts as 0.
     for estimator in (
         kmeans.FederatedKMeans(2, privacy=kmeans.PointPrivacy(4.0, 1e-6, 50.0)),
         multiview.FederatedMultiViewKMeans(
@@ -311,7 +312,10 @@ class BudgetTest(parameterized.TestCase):
       self.assertFalse(hasattr(estimator, "clipped_share_"))
       with self.assertWarnsRegex(UserWarning, "beyond the radius"):
         estimator.set_params(compute_labels=True).fit(views)
-      norms = [np.linalg.norm(one, axis=1) for one in (views if len(views) == 2 else [rows])]
+      norms = [
+          np.linalg.norm(np.nan_to_num(one), axis=1)
+          for one in (views if len(views) == 2 else [rows])
+      ]
       share = (np.max(norms, axis=0) > 50).mean()
       several = [
           [one[part] for one in views] if estimator._has_views else rows[part]

@@ -38,7 +38,7 @@ _ADDRESS = "192.0.2.7"
 _BOUNDS = 60, 140
 
 
-def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0):
+def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0, has_outlier=False):
   """Returns the sites of a folder, with the files of their federation; they may be there.
 
   The last so many columns are those of levels.
@@ -48,6 +48,8 @@ def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0):
   if num_levels:
     for own in rows.values():
       own[:, -num_levels:] = np.eye(num_levels)[np.arange(len(own)) % num_levels // 2]
+  if has_outlier:
+    rows["east"][0] = 39
   if privacy is not None:  # In the schema's units.
     rows = {name: own / 40 for name, own in rows.items()}
   sites = sample_sites.make(folder, widths=widths, privacy=privacy, rows=rows)
@@ -101,10 +103,12 @@ def _fit_until_killed(folder, num_exchanges):
 
 class FitTest(parameterized.TestCase):
 
-  def _run(self, privacy, num_sites=3, widths=(5,), num_levels=0, **settings):
+  def _run(
+      self, privacy, num_sites=3, widths=(5,), num_levels=0, has_outlier=False, **settings
+  ):
     """Returns the sites, the finished run, its model and what is printed of it."""
     folder = self.create_tempdir().full_path
-    sites = _sites(folder, privacy, num_sites, widths, num_levels)
+    sites = _sites(folder, privacy, num_sites, widths, num_levels, has_outlier)
     finished = _fit(sites, **settings)
     text = tidy_report.text(experiment.EXPERIMENT, finished)
     return sites, finished, load_model.load_model(finished.path), text
@@ -124,6 +128,13 @@ class FitTest(parameterized.TestCase):
     up = exchanges[exchanges["metric"] == "most_bytes_up"].groupby("what")["value"].sum()
     left = pd.read_csv(os.path.join(finished.path, "tables", "left.csv")).set_index("what")
     self.assertEqual(left["most_bytes_up"].to_dict(), up.to_dict())
+
+  def test_a_center_that_may_be_a_row_is_told(self):
+    with self.assertLogs(level="WARNING"):
+      _, finished, _, _ = self._run(None, has_outlier=True, seed=3, num_clusters=5)
+
+    (few,) = pd.read_csv(os.path.join(finished.path, "tables", "few_points.csv")).to_dict("records")
+    self.assertEqual(few, {"centers": 1, "of": 5})
 
   def test_levels_count_at_sites_as_in_one_process(self):
     sites, _, model, _ = self._run(None, num_levels=3, standardize=True, seed=3)

@@ -88,7 +88,7 @@ class OneProcessTest(sample_sites.TestCase):
     _same_bits(fit.centroids, one.centroids)
     self.assertEqual(fit.ledger.releases, one.ledger.releases)
     self.assertTrue(fit.ledger.is_private)  # Sites draw the noise, with no seed but a test's.
-    self.assertEqual(fit.privacy_spent["min_clients"], sites.federation.privacy.min_clients)
+    self.assertEqual(fit.privacy_spent["min_sites"], sites.federation.privacy.min_clients)
     for spent in sites.spent().values():
       self.assertAlmostEqual(spent / fit.ledger.mu_spent**2, 1, places=9)
       self.assertAlmostEqual(spent / fit.ledger.mu**2, 1, places=9)

@@ -88,6 +88,20 @@ class NormBoundsTest(parameterized.TestCase):
     )
     np.testing.assert_allclose(tables.ranges, [60, 4, 1, 1, 1, 1])
 
+  def test_far_bounds_count_as_five_units(self):
+    schemas = {schema_lib.NO_VIEW: schema_lib.Schema((
+        schema_lib.Field("x", minimum=0, maximum=1000, center=10, scale=5),
+        schema_lib.Field("y", minimum=-1000, center=10, scale=5),
+    ))}
+    tables = saved.SavedTables.private(schemas)
+    features = tables.features(np.array([[0, 30], [1000, -1000], [1000, 1e9]]))
+    np.testing.assert_allclose(features, [[-2, 4], [5, -5], [5, 5]])
+    np.testing.assert_allclose(tables.bounds, [[0, -15], [35, math.inf]])
+    shorter = schema_lib.Schema(schemas[schema_lib.NO_VIEW].fields[:1])
+    self.assertEqual(
+        encode.checked_norms({schema_lib.NO_VIEW: shorter}, None, None), ({"radius": 5.0}, [])
+    )
+
 
 class EncodeTest(parameterized.TestCase):
 

@@ -112,9 +112,9 @@ class ExactTest(parameterized.TestCase):
 
 class PrivateTest(absltest.TestCase):
 
-  def _frames(self, trust="none", **settings):
+  def _frames(self, trust="none", more=(), **settings):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
-    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": trust}
+    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": trust, **dict(more)}
     # A column of the user's is called as one of ours.
     rows = [
         [0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0],
@@ -145,6 +145,11 @@ class PrivateTest(absltest.TestCase):
     ])
     (row,) = frames["headline"].to_dict("records")
     self.assertIn("3, (0.5, 1e-05)-", summary.HEADLINES[row["verdict"]].format(**row))
+
+  def test_the_budget_of_a_fit_that_was_repeated_is_not_that_of_all(self):
+    (row,) = self._frames(more={"interrupted": "again"})["headline"].to_dict("records")
+    self.assertEqual(row["verdict"], "private_again")
+    self.assertIn("one client in this fit alone", summary.HEADLINES["private_again"].format(**row))
 
   def test_who_adds_the_noise_is_as_the_guarantee_states_it(self):
     for trust, text in (("server", "The server adds"), ("none", "Every client adds")):

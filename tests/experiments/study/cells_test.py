@@ -71,6 +71,14 @@ def _run(config, task, data_dir, checkpoints, observers, tolerated, only, least_
   )
 
 
+def _task(**changes):
+  return types.SimpleNamespace(**{
+      "fingerprint": lambda: "of digits", "row_digests": {}, "source": "digits", "num_classes": 2,
+      "clients": "ab", "new_clients": "", "model": types.SimpleNamespace(name="mlp"),
+      "num_parameters": 1, "warnings": (), **changes,
+  })
+
+
 class CellsTest(parameterized.TestCase):
 
   def setUp(self):
@@ -158,14 +166,21 @@ class CellsTest(parameterized.TestCase):
     self.assertNotEmpty(self._measure(run)["results"])
     self.assertEmpty(self._checkpoints())
 
+  def test_what_is_to_be_known_of_the_data_is_told(self):
+    self.load_task.side_effect = [_task(), _task(warnings=("a client without examples",))]
+    study = sample_study.config(("iid", "rotated"), num_seeds=2, seed=3, evaluated_clients=1)
+    with contextlib.ExitStack() as stack:
+      found = cells.EXPERIMENT.load(study, stack, data_dir=None, num_cores=1).warnings
+    self.assertEqual(
+        [text.partition(": ")[0] for text in found],
+        ["iid, seed 3", "rotated, seed 3", "rotated, seed 3"],
+    )
+
   @absltest.skipUnless(importlib.util.find_spec("distributed"), "Dask is an extra")
   def test_a_cluster_measures_the_same(self):
     import distributed
 
-    self.load_task.return_value = types.SimpleNamespace(
-        fingerprint=lambda: "of digits", row_digests={}, source="digits", num_classes=2,
-        clients="ab", new_clients="", model=types.SimpleNamespace(name="mlp"), num_parameters=1,
-    )
+    self.load_task.return_value = _task()
     self.config = sample_study.config(("iid", "rotated"), num_seeds=1, seed=1)
     expected = [dict(row) for row in self._measure()["results"]]
     self.enter_context(mock.patch.dict(os.environ))  # The worker is in this process.
