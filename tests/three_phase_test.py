@@ -502,11 +502,3 @@ class ThreePhaseTest(parameterized.TestCase):
       memory.return_value.available = 4 * 5 * _task.num_parameters - 1
       with self.assertRaisesRegex(run_lib.TooLarge, f"`{name}`"):
         _run(config)
-
-  def test_a_method_that_does_not_start_from_the_clients_weights_needs_no_memory_for_them(self):
-    config = _config(
-        methods=("ifca",), ifca_start="random", num_clusters=2, controls=("fedavg",),
-    )
-    with mock.patch.object(run_lib.psutil, "virtual_memory") as memory:
-      memory.return_value.available = 4 * 5 * _task.num_parameters - 1
-      self.assertIsNone(_run(config).client_weights)

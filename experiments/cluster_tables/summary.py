@@ -83,7 +83,7 @@ def _scores(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def best_num_clusters(results: pd.DataFrame) -> int:
-  """Returns the number of clusters with the largest simplified silhouette; the first without any."""
+  """Returns the number of clusters with the largest simplified silhouette, or the first."""
   return _best(_scores(results))
 
 
@@ -92,7 +92,7 @@ def _best(scores: pd.DataFrame) -> int:
 
 
 def _selection(scores: pd.DataFrame) -> pd.DataFrame:
-  """Returns the numbers of clusters that were tried; none if one was given, or all rows are equal."""
+  """Returns the numbers of clusters that were tried; none if one was given, or rows are equal."""
   if len(scores) < 2 or SILHOUETTE not in scores:
     return pd.DataFrame()
   behind = scores[SILHOUETTE].max() - scores[SILHOUETTE]

@@ -165,9 +165,9 @@ TABLES = (
     ),
     tidy_experiment.Table(
         "real", "Figure 5: real data",
-        "Bytes per client: what it is sent and sends in the best restart's rounds, times the number "
-        "of restarts; without the rounds that find the columns' scales and the final inertia, which "
-        "all but the central method need.",
+        "Bytes per client: what it is sent and sends in the best restart's rounds, times the "
+        "number of restarts. Rounds that find the columns' scales and the final inertia are not in "
+        "it.",
         {
             "method": "{}", "silhouette": "{:.4f}", "silhouette_sd": "{:.4f}",
             "simplified_silhouette": "{:.4f}", "simplified_silhouette_sd": "{:.4f}",

@@ -149,7 +149,7 @@ FIGURES = (
         "Accuracy on validation rows by candidate, percent; clients: {num_clients}, tuning seeds: "
         "{tuning_seeds}",
         "Look for frames: the candidate that the method has in this setting. The darker a field, "
-        "the less accurate is the method than with its best candidate. A frame at the lowest or the "
+        "the less accurate is the method than with its best candidate. A frame at the lowest or "
         "highest number: one beyond may be better.",
         _draw_candidates, panels="setting",
         height=lambda frame: 0.6 + 0.19 * frame["method"].nunique(),

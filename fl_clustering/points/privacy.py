@@ -175,9 +175,10 @@ class ClientPrivacy(Privacy):
 
   Attributes:
     max_points: The most points of a client that are used, its first ones; in [1, 2^30].  The
-      noise is sqrt(max_points) times that of `PointPrivacy`.  Sums of points that differ are
-      hardly larger than that.  A client whose sums are larger, up to max_points, makes all of
-      them smaller by one factor, so that its points count less than those of others.
+      noise is sqrt(max_points) times that of `PointPrivacy`, also where clients have fewer, which
+      no warning can know.  Sums of points that differ are hardly larger than that.  A client
+      whose sums are larger, up to max_points, makes all of them smaller by one factor, so that its
+      points count less than those of others.
   """
 
   epsilon: float

@@ -35,6 +35,7 @@ from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
 from fl_clustering.engine import participation
+from fl_clustering.methods import grouping
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry
 from fl_clustering.three_phase import matched_control
@@ -315,8 +316,8 @@ def _check_number_of_clients(
 def _uses_weights(
     config: config_lib.ThreePhaseConfig, methods: Mapping[str, method_lib.Method]
 ) -> bool:
-  """Returns whether a run keeps all clients' own weights: for a method that starts from them."""
-  return config.chooses_num_clusters or any(
+  """Returns whether a run keeps all clients' own weights: unless sketches are grouped alone."""
+  return config.representation != grouping.SKETCH or any(
       method.uses_own_weights and not method.from_start
       for name, method in methods.items() if name != registry.FEDAVG
   )

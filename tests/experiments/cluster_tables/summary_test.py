@@ -114,7 +114,9 @@ class PrivateTest(absltest.TestCase):
 
   def _frames(self, trust="none", more=(), **settings):
     settings = {"epsilon": 0.5, "delta": 1e-5, "max_points": 7, **settings}
-    stated = {"epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": trust, **dict(more)}
+    stated = {
+        "epsilon": "0.5", "delta": "1e-05", "unit": "one client", "trust": trust, **dict(more)
+    }
     # A column of the user's is called as one of ours.
     rows = [
         [0, 90.4, 8.0, 71.52, "unknown", 0.25, 40.0], [1, 20, 8.0, 82.5, 50.04, 0.5, 3.0],
