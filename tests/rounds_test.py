@@ -180,6 +180,23 @@ class RoundsTest(absltest.TestCase):
       run([alike, other], self.create_tempdir().full_path)
     self.assertEqual(engine.num_rounds, before + 6)
 
+  def test_of_a_cluster_that_nobody_evaluates_nothing_is_known(self):
+    config = config_lib.ThreePhaseConfig(
+        num_clients=3, pretrain_rounds=4, cluster_rounds=1, evaluated_clients=1
+    )
+    engine = _TrainingEngine()
+    start = dataclasses.replace(
+        _start(method.Method(None, method.TrainClusters(engine), None)),
+        state=method.ClusterState(
+            np.array([[5], [3], [2]], np.float32), letters.clusters("a", "b", "c")
+        ),
+    )
+    outcome = rounds_lib.run(
+        start, participation.numbers_of(config, from_start=False), config, engine,
+        stages.StageRunner(None, []),
+    )
+    self.assertEqual(np.isnan(outcome.best_accuracy).sum(), 2)
+
   def test_clusters_change_overlap_grow_and_become_empty(self):
     recorder = run_recorder.Recorder()
     with warnings.catch_warnings():
