@@ -179,7 +179,7 @@ class ThreePhaseConfigTest(parameterized.TestCase):
     config = config_lib.ThreePhaseConfig(
         dataset="digits", partition=partition, examples_per_client=20
     )
-    self.assertEqual(config.examples_per_client, 20)
+    self.assertEqual((config.examples_per_client, config.validation_share), (20, 0))
 
   @parameterized.parameters(
       ("dataset", {"dataset": "mnist"}), ("model", {"model": "vgg"}),
@@ -247,6 +247,10 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("num_groups", {"dataset": None, "model": None, "num_groups": 2}),
       ("num_groups", {"partition": "iid", "num_groups": 2}),
       ("dirichlet_alpha", {"partition": "iid", "dirichlet_alpha": 0.5}),
+      ("validation_share", {
+          "dataset": "digits", "partition": "rotated", "examples_per_client": 20,
+          "validation_share": 0.1,
+      }),
       ("examples_per_client", {
           "dataset": "digits", "partition": "rotated", "examples_per_client": 1,
       }),

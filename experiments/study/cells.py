@@ -29,6 +29,7 @@ from fl_clustering import runtime
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import engines
+from fl_clustering.engine import participation
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
@@ -88,10 +89,13 @@ def load_task(
   tested = held_out.Fold(fold - 1, config.num_folds) if config.num_folds else None
   run = config.run_config(setting, seed)
   task = task_registry.load_task(run, data_dir, run, tested)
-  if config.tuned is not None and task.clients.validation is None:
+  if config.tuned is None:
+    return task
+  validation, evaluated = task.clients.validation, participation.evaluated(run, len(task.clients))
+  if validation is None or not validation.counts[evaluated].any():
     rule = (
-        f"give some client of {held_out.MIN_TRAIN_TO_VALIDATE} training rows or more rows for "
-        "validation"
+        f"give some client of {held_out.MIN_TRAIN_TO_VALIDATE} training rows or more, on which "
+        "models are evaluated, rows for validation"
     )
     raise validate.error("validation_share", rule, config.run.validation_share)
   return task

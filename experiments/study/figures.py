@@ -97,7 +97,10 @@ def _draw_candidates(frame: pd.DataFrame, axes: Axes) -> None:
       ).reindex(index=names[0], columns=names[1])
       for shown in (
           (100 * (best - frame["mean"])).where(is_allowed),
-          (100 * frame["mean"]).map("{:.1f}".format).where(is_allowed, "failed"), frame["chosen"],
+          (100 * frame["mean"]).map("{:.1f}".format, na_action="ignore").where(
+              is_allowed, "failed"
+          ).fillna(""),
+          frame["chosen"],
       )
   )
   figure_shapes.heat_map(

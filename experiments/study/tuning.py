@@ -11,6 +11,7 @@ import pandas as pd
 
 from experiment_shell import frames as frames_lib
 from experiments.study import config as config_lib
+from fl_clustering.methods import registry
 
 # The table of the tuning runs, and that of what follows from them.
 TUNING, CHOSEN = "tuning", "chosen"
@@ -42,6 +43,16 @@ def _by_run(rows: pd.DataFrame) -> pd.DataFrame:
   return frames_lib.wide(rows, [*_KEYS, "seed", "fold"], [*METRICS, FAILED])
 
 
+def _not_needed(of_runs: pd.DataFrame) -> pd.Series:
+  """Returns in how many runs a candidate needed no FedAvg matched, by `_KEYS`."""
+  run = ["setting", CANDIDATE, "seed", "fold"]
+  is_well = (of_runs["method"] == registry.FEDAVG) & of_runs[_VALIDATION].notna()
+  is_matched = of_runs["method"] == registry.FEDAVG_MATCHED
+  both = of_runs.loc[is_well, run].merge(of_runs.loc[is_matched, run], "left", indicator="which")
+  without = both[both["which"] == "left_only"].assign(method=registry.FEDAVG_MATCHED)
+  return without.groupby(_KEYS).size()
+
+
 def choose(
     rows: pd.DataFrame, tuned: config_lib.Tuned, settings: Sequence[str], methods: Sequence[str],
     runs: int,
@@ -65,8 +76,10 @@ def choose(
       (setting, name, candidate) for setting in settings for name in methods
       if (setting, name) in measured for candidate in tuned.texts()
   ], names=_KEYS)).reset_index().fillna(dict.fromkeys(_COSTS, 0))
-  # Not all that fail have a row that says so: FedAvg matched has none where FedAvg fails.
+  # Not all that fail have a row that says so: FedAvg matched has none where FedAvg fails.  Nor has
+  # it one where FedAvg does as many steps as the others, which is no failure.
   failed = runs - found["well"].fillna(0).astype(int)
+  failed -= _not_needed(of_runs).reindex(pd.MultiIndex.from_frame(found[_KEYS]), fill_value=0).array
   allowed = found["mean"].where(failed == 0)
   is_best = allowed == allowed.groupby([found["setting"], found["method"]]).transform("max")
   chosen = found.index.isin(found[is_best].drop_duplicates(_KEYS[:2]).index)

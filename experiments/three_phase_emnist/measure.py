@@ -188,8 +188,8 @@ def recovery_rows(
   It trains the clients, so TFF's context and the run's data folder must still be there.
 
   Returns:
-    Two rows for each grouping without overlap and each setting; none where no true groups are
-    known, or no weights.
+    Two rows for each grouping without overlap and each setting with which no client diverges; none
+    where no true groups are known, or no weights.
   """
   true_groups = task.true_groups
   names = [name for name in config.methods if name in registry.GROUPINGS]
@@ -203,7 +203,9 @@ def recovery_rows(
   }
   for more_epochs in _EPOCHS:
     if more_epochs not in weights_by_epochs:
-      weights_by_epochs[more_epochs] = result.local_weights(more_epochs)
+      # So many epochs may be too many at this rate.
+      with contextlib.suppress(divergence.TrainingDiverged):
+        weights_by_epochs[more_epochs] = result.local_weights(more_epochs)
   rows = []
   for name in names:
     for epochs, weights in weights_by_epochs.items():
@@ -297,7 +299,9 @@ def tidy_rows(
           for k, score in enumerate(choice.scores, start=1)
       ],
       summary.DISTANCES: distance_rows(
-          result.client_weights, task.client_ids, config.representation or "weights"
+          result.client_weights, task.client_ids,
+          config.representation if config.representation in client_weights_lib.REPRESENTATIONS
+          else "weights",
       ),
   }
 

@@ -14,11 +14,12 @@ many rounds as the methods:
 
 from __future__ import annotations
 
-from typing import Callable, TYPE_CHECKING
+from typing import Callable, Protocol, TYPE_CHECKING
 
 import numpy as np
 
 from fl_clustering.engine import participation
+from fl_clustering.methods import grouping
 from fl_clustering.methods import method
 from fl_clustering.methods import new_clients
 from fl_clustering.methods import personal
@@ -34,16 +35,23 @@ if TYPE_CHECKING:
   ]
 
 
-def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.Method:
+class Settings(participation.Schedule, Protocol):
+  """What a run's settings say to controls."""
+
+  @property
+  def representation(self) -> str | None: ...
+
+
+def fedavg(config: Settings, engine: engine_lib.Engine) -> method.Method:
   """Returns the control that trains one model with all clients."""
-  del config  # It has no settings.
+  by_sketches = config.representation == grouping.SKETCH
 
   def initialize(pretrained: method.Pretrained, rng: np.random.Generator) -> method.ClusterState:
     del rng  # Nothing here is random.
-    weights = pretrained.client_weights
-    # Clusters start from their clients' weights, or all from the last global model.
-    start = pretrained.vector if weights is None else weights.mean_of(weights.clients)
-    return method.ClusterState(start[None], (engine.clients,))
+    if by_sketches:  # Clusters start from the last global model, too.
+      return method.ClusterState(pretrained.vector[None], (engine.clients,))
+    weights = pretrained.used_weights
+    return method.ClusterState(weights.mean_of(weights.clients)[None], (engine.clients,))
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
@@ -51,7 +59,9 @@ def fedavg(config: participation.Schedule, engine: engine_lib.Engine) -> method.
     del pretrained
     return new_clients.in_cluster(state.vectors, np.zeros(len(clients), int))
 
-  return method.Method(initialize, method.TrainClusters(engine), place)
+  return method.Method(
+      initialize, method.TrainClusters(engine), place, uses_own_weights=not by_sketches
+  )
 
 
 def _alone(

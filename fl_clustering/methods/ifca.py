@@ -59,6 +59,12 @@ def _grouped(
   round_ = participation.round_of(
       engine.schedule, len(engine.clients), participation.grouping_round(engine.schedule)
   )
+  # Models that stay equal could not be told apart later.
+  taking_part = [
+      round_.among(members) if np.isin(members, round_.clients).any() else members
+      for members in grouped.members
+  ]
+  round_ = dataclasses.replace(round_, clients=np.sort(np.concatenate(taking_part)))
   vectors, _ = engine.train(grouped.vectors, grouped.members, round_)
   return vectors
 

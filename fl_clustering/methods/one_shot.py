@@ -46,8 +46,7 @@ def one_shot(grouping: grouping_lib.Grouping, engine: engine_lib.Engine) -> meth
     assignment = grouping(grouped, rng)
     means = np.stack([grouped.mean_of(members) for members in assignment.clusters])
     vectors = np.tile(pretrained.vector, (len(means), 1)) if is_of_sketches else means
-    memory = {"centers": means} if is_of_sketches else {}
-    return method.ClusterState(vectors, assignment.clusters, memory, assignment.warning)
+    return method.ClusterState(vectors, assignment.clusters, warning=assignment.warning)
 
   place = (
       _nearest_sketch(engine) if is_of_sketches
@@ -65,15 +64,17 @@ def sketches(engine: engine_lib.Engine, clients: np.ndarray) -> client_weights.C
 
 
 def _nearest_sketch(engine: engine_lib.Engine) -> method.Place:
-  """Returns the `Method.place` that takes the cluster whose mean sketch is nearest."""
+  """Returns the `Method.place` that takes the cluster whose members' mean sketch is nearest."""
 
   def place(
       pretrained: method.Pretrained, state: method.ClusterState, clients: np.ndarray
   ) -> method.Placement:
     del pretrained
-    found = sketches(engine, clients).vectors
-    nearest = new_clients.nearest(found, state.memory["centers"])
-    return new_clients.in_cluster(state.vectors, nearest)
+    known = sketches(engine, engine.clients)
+    used = np.flatnonzero(list(map(len, state.members)))
+    means = [known.mean_of(state.members[k]) for k in used]
+    nearest = new_clients.nearest(sketches(engine, clients).vectors, means)
+    return new_clients.in_cluster(state.vectors, used[nearest])
 
   return place
 

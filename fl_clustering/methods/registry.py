@@ -31,7 +31,6 @@ from fl_clustering.methods import pacfl
 
 if TYPE_CHECKING:
   from fl_clustering.engine import engine as engine_lib
-  from fl_clustering.engine import participation
   from fl_clustering.methods import method
   from fl_clustering.tasks import model as model_lib
 
@@ -62,7 +61,7 @@ class MethodEntry(NamedTuple):
 class ControlEntry(NamedTuple):
   """A row of `CONTROLS`: what makes the control of a run's settings, and its label."""
 
-  build: Callable[[participation.Schedule, engine_lib.Engine], method.Method]
+  build: Callable[[controls.Settings, engine_lib.Engine], method.Method]
   label: str
 
 

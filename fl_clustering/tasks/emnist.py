@@ -28,6 +28,7 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 
 if TYPE_CHECKING:
+  from fl_clustering.tasks import held_out
   from fl_clustering.tasks import registry
 
 # TensorFlow and TFF are imported where they are needed: the command line reads the
@@ -46,17 +47,18 @@ _NUM_CLASSES = 10
 
 
 def load_task(
-    options: registry.TaskOptions, data_dir: str | None, *unused: Any
+    options: registry.TaskOptions, data_dir: str | None, unused_held_out: Any = None,
+    fold: held_out.Fold | None = None,
 ) -> federated_task.FederatedTask:
   """Returns the task whose clients are writers drawn with the seed.
 
   The global test set is test data of writers who are not clients, or, when no
-  writer is left over, the clients' pooled test data.  Ink is 255 as in MNIST; in
-  the source it is 0.
+  writer is left over, the clients' pooled test data, which with folds would be trained on.  Ink is
+  255 as in MNIST; in the source it is 0.
 
   Raises:
     ValueError: If the file is not in the cache and cannot be downloaded, is damaged, or has
-      fewer writers than `num_clients`.
+      fewer writers than `num_clients`, or with folds as many.
   """
   folder = os.path.abspath(os.path.expanduser(data_dir or _DEFAULT_CACHE_DIR))
   path = os.path.join(folder, FILE_NAME)
@@ -69,7 +71,7 @@ def load_task(
         f"The cache of `dataset`='emnist' must hold a whole {FILE_NAME} or none, got {path}, which "
         f"is damaged ({defect}). Remove it (rm {shlex.quote(path)}), and it is downloaded again."
     )
-  return _read_task(path, options)
+  return _read_task(path, options, is_for_all=fold is None)
 
 
 def _defect(path: str) -> str | None:
@@ -116,18 +118,19 @@ def _download(path: str) -> None:
 
 
 def _read_task(
-    path: str, options: registry.TaskOptions
+    path: str, options: registry.TaskOptions, is_for_all: bool
 ) -> federated_task.FederatedTask:
+  """Returns the task; its clients may be all writers only if it `is_for_all`."""
   import tensorflow_federated as tff
 
   train, test = tff.simulation.datasets.emnist.load_data(
       only_digits=True, cache_dir=os.path.dirname(path)
   )
   writers = sorted(set(train.client_ids) & set(test.client_ids))
-  if options.num_clients > len(writers):
+  if options.num_clients > (most := len(writers) - (not is_for_all)):
     raise validate.error(
         "num_clients",
-        f"be at most {len(writers)}, the writers in {path} with training and test data",
+        f"be at most {most}, of {len(writers)} writers in {path} with training and test data",
         options.num_clients,
     )
   rng = randomness.generator(options.seed, "emnist: clients")

@@ -156,8 +156,12 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
       self._check_own_task()
     else:
       self.check_rows(self.schema)
+      draws = self.examples_per_client is not None
       if self.validation_share is None:
-        self._set("validation_share", held_out.VALIDATION_SHARE)
+        self._set("validation_share", 0.0 if draws else held_out.VALIDATION_SHARE)
+      if draws and self.validation_share:
+        rule = "be 0 with `examples_per_client`, which draws an image for several clients"
+        raise validate.error("validation_share", rule, self.validation_share)
     if method_registry.FEDAVG not in self.controls:
       raise validate.error("controls", f"hold {method_registry.FEDAVG}", ",".join(self.controls))
     self._check_methods()

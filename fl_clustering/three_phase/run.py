@@ -318,8 +318,7 @@ def _uses_weights(
 ) -> bool:
   """Returns whether a run keeps all clients' own weights: unless sketches are grouped alone."""
   return config.representation != grouping.SKETCH or any(
-      method.uses_own_weights and not method.from_start
-      for name, method in methods.items() if name != registry.FEDAVG
+      method.uses_own_weights and not method.from_start for method in methods.values()
   )
 
 

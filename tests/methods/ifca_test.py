@@ -48,6 +48,16 @@ class StartTest(parameterized.TestCase):
     of_groups = np.array([[0, 1 / 3], [10, 0]])
     np.testing.assert_allclose(state.vectors, (pretrained.vector + of_groups) / 2, rtol=1e-6)
 
+  def test_a_cluster_of_which_nobody_takes_part_trains_for_that_round_too(self):
+    engine = point_engine.PointEngine(_POINTS)
+    engine.schedule = config_lib.ThreePhaseConfig(
+        num_clients=5, pretrain_rounds=3, clients_per_round=1
+    )
+    pretrained = dataclasses.replace(point_engine.pretrained(engine), client_weights=None)
+    one = ifca.ifca(ifca.Ifca(2, "sketch"), engine)
+    state = one.initialize(pretrained, np.random.default_rng(0))
+    self.assertTrue((state.vectors != pretrained.vector).any(axis=1).all())
+
   def test_perturbed_are_as_far_apart_as_the_clients(self):
     rng = np.random.default_rng(5)
     # Of 2,000 numbers, a half varies between the clients and a half does not.

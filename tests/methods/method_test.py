@@ -1,6 +1,7 @@
 """Tests of the methods' maths; the engine is a stand-in that needs no TFF."""
 
 import dataclasses
+import types
 
 from absl.testing import absltest
 import numpy as np
@@ -153,10 +154,18 @@ class SketchTest(absltest.TestCase):
     np.testing.assert_array_equal(state.vectors, [pretrained.vector] * 2)
     placement = one.place(pretrained, state, letters.clients("xy"))
     self.assertEqual(placement.clusters, ((1,), (0,)))
+    # Of a method that moves clients, those that are there count.
+    moved = dataclasses.replace(
+        state, vectors=state.vectors[[0, 1, 1]], members=letters.clusters("b", "ac", "")
+    )
+    self.assertEqual(
+        one.place(pretrained, moved, letters.clients("xy")).clusters, ((0,), (1,))
+    )
 
   def test_fedavg_starts_from_it_too(self):
-    pretrained = dataclasses.replace(_pretrained(), client_weights=None)
-    state = registry.CONTROLS["fedavg"].build(None, _Engine()).initialize(pretrained, None)
+    config = types.SimpleNamespace(representation="sketch")
+    pretrained = _pretrained()  # Other methods may use the clients' weights.
+    state = registry.CONTROLS["fedavg"].build(config, _Engine()).initialize(pretrained, None)
     np.testing.assert_array_equal(state.vectors, [pretrained.vector])
 
   def test_is_not_for_new_clients_by_weights(self):

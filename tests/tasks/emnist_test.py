@@ -19,6 +19,7 @@ from absl.testing import parameterized
 import numpy as np
 
 from fl_clustering.tasks import emnist
+from fl_clustering.tasks import held_out
 from fl_clustering.tasks import registry
 from tests import drawn_seeds
 from tests.tasks import data_files
@@ -62,9 +63,9 @@ class _EmnistTest(parameterized.TestCase):
     self.enter_context(data_files.no_network())
 
   def _load(self, **options):
-    data_dir = options.pop("data_dir", self._folder)
+    data_dir, fold = options.pop("data_dir", self._folder), options.pop("fold", None)
     options = registry.TaskOptions(**{"dataset": "emnist", "num_clients": 4, **options})
-    return registry.load_task(options, data_dir)
+    return registry.load_task(options, data_dir, fold=fold)
 
 
 class ReadTest(_EmnistTest):
@@ -105,6 +106,12 @@ class ReadTest(_EmnistTest):
         task.global_test.features, np.concatenate([c.test.features for c in task.clients])
     )
     self.assertEmpty(task.warnings)
+
+  def test_with_folds_nobody_trains_on_the_global_test_set(self):
+    fold = {"fold": held_out.Fold(0, 2)}
+    self.assertLen(self._load(num_clients=5, **fold).clients, 5)
+    with self.assertRaisesRegex(ValueError, "num_clients"):
+      self._load(num_clients=6, **fold)
 
   def test_global_test_is_bounded(self):
     with mock.patch.object(emnist, "MAX_GLOBAL_TEST_EXAMPLES", 4):

@@ -18,6 +18,7 @@ from fl_clustering import runtime
 from fl_clustering.engine import cost
 from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
+from fl_clustering.engine import participation
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import own_code
@@ -344,12 +345,16 @@ class TunedCellsTest(parameterized.TestCase):
 class LoadTest(parameterized.TestCase):
 
   def test_data_without_validation_rows_can_not_be_tuned_with(self):
-    study = sample_study.config(("iid",), learning_rates=(0.1, 0.2))
-    task = mock.Mock()
-    task.clients.validation = None
+    study = sample_study.config(("iid",), learning_rates=(0.1, 0.2), evaluated_clients=1)
+    (evaluated,) = participation.evaluated(study.run_config("iid", 0), 8)
+    task = mock.MagicMock()
+    task.clients.__len__.return_value = 8
+    # A client that is not evaluated may have some.
+    others = types.SimpleNamespace(counts=np.where(np.arange(8) == evaluated, 0, 2))
     with mock.patch.object(cells.task_registry, "load_task", return_value=task):
-      with self.assertRaisesRegex(ValueError, "^`validation_share` must "):
-        cells.load_task(study, None, "iid", 0, 0)
+      for task.clients.validation in (None, others):
+        with self.assertRaisesRegex(ValueError, "^`validation_share` must "):
+          cells.load_task(study, None, "iid", 0, 0)
 
   def test_processes_import_the_modules_of_methods_of_others(self):
     with (

@@ -106,6 +106,19 @@ class ChooseTest(parameterized.TestCase):
 
     self.assertIn("fedavg", tuning.takers(_chosen(rows[~is_lost]), "iid")["0.1"])
 
+  def test_a_run_that_needs_no_matched_control_is_no_failure(self):
+    of_matched = {"0.05": (None, 0.4), "0.1": (0.6, 0.6), "0.2": (0.8, 0.8)}
+    more = {"fedavg_matched": of_matched}
+    rows = _rows({**_VALIDATION, **more}, {**_TEST, **more})
+    is_not_needed = (rows["method"] == "fedavg_matched") & (
+        (rows["candidate"] == "0.2") & (rows["seed"] == 4) | (rows["candidate"] == "0.1")
+    )
+    chosen = _chosen(rows[~is_not_needed])
+    own = chosen[chosen["method"] == "fedavg_matched"]
+
+    self.assertEqual(own["failed"].tolist(), [1, 0, 0])
+    self.assertIn("fedavg_matched", tuning.takers(chosen, "iid")["0.2"])
+
   def test_words_have_no_range(self):
     rows = _rows({"kmeans": {"weights": (0.1, 0.1), "update": (0.2, 0.2)}}, {
         "kmeans": {"weights": (0.1, 0.1), "update": (0.2, 0.2)}
