@@ -214,12 +214,13 @@ class OutputFolder:
         without which it doesn't; None for other runs.
 
     Raises:
-      ValueError: If the folder can't be written, another run is writing it, the run that is there
-        must not be removed, or lacks the file from which it would go on.
+      ValueError: If the folder can't be written, or, of such a run, not locked; another run is
+        writing it; the run that is there must not be removed, or lacks the file from which it
+        would go on.
     """
     try:
       os.makedirs(self.path, exist_ok=True)
-      self._lock()
+      self._lock(is_charged=charged_in is not None)
       if self.recorded is None:
         if self._there is not None and self._there.get(_CHARGED):
           raise ValueError(
@@ -246,7 +247,7 @@ class OutputFolder:
     """Lets other runs start in the folder."""
     self._unlock()
 
-  def _lock(self) -> None:
+  def _lock(self, is_charged: bool) -> None:
     in_use, problem = False, None
     try:
       import fcntl  # pylint: disable=g-import-not-at-top
@@ -271,6 +272,10 @@ class OutputFolder:
         os.close(descriptor)
       else:
         self._unlock = weakref.finalize(self, _release, path, descriptor)
+    if problem is not None and is_charged:  # Two runs would spend the budget twice.
+      raise ValueError(
+          f"`output_dir` must be where a private run can lock files, got {self.path!r} ({problem})."
+      )
     if problem is not None:
       logging.warning(
           "%s can't be locked (%s), so nothing keeps a second run out of it.", self.path, problem

@@ -176,6 +176,8 @@ class Site:
     privacy = self._federation.privacy
     if type(mu_squared) is not float or not 0 <= mu_squared < math.inf:
       raise wire.Refused("a session must say what its fit costs, a number")
+    if privacy is None and self._ledger.has_bound:
+      raise wire.Refused("its answers so far had noise, whose bound exact sums would exceed")
     if privacy is not None and not self._ledger.allows(self._unit, mu_squared, self._budget):
       spent, (unit, *_) = self._ledger.spent(self._unit), self._unit.split()
       left = math.sqrt(max(0.0, self._budget**2 - spent))

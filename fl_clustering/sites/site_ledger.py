@@ -79,6 +79,11 @@ class SiteLedger:
     """Returns whether answers of this cost may be given; False for NaN."""
     return self.spent(unit) + mu_squared <= budget**2 * (1 + _SLACK)
 
+  @property
+  def has_bound(self) -> bool:
+    """Whether answers had noise, whose bound exact sums of the same rows would exceed."""
+    return any(session["mu_squared"] for session in self._sessions)
+
   def num_sessions(self, federation: str) -> int:
     return sum(session["federation"] == federation for session in self._sessions)
 

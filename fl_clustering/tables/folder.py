@@ -239,6 +239,8 @@ class _Files:
       return blocks
     try:
       return [*blocks]
+    except MemoryError:  # Its rows would be lost for want of room, which is no one's choice.
+      raise
     except Exception as e:  # pylint: disable=broad-exception-caught
       # A private client's file may hold any bytes, which libraries meet with any exception.
       self.reports[report] = "no rows, as it can't be read: " + f"{e}".partition("\n")[0]

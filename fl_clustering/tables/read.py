@@ -356,8 +356,10 @@ def _blocks(
       lines, left = _records([*left, *lines], delimiter)
     if lines:
       yield lines
-  if left:  # A quote that never closes ends with its line.
-    yield left
+  # A quote that never closes ends with its line.  They may be the rest of a large file.
+  num_lines = max(1, num_bytes * len(left) // max(1, sum(map(len, left))))
+  for start in range(0, len(left), num_lines):
+    yield left[start : start + num_lines]
 
 
 def _cells_of_row(line: bytes, delimiter: str, num_cells: int) -> list[str]:

@@ -1,6 +1,7 @@
 """Private reading of clients' tables: with a public schema, and no word of what they hold.
 
-A row decides nothing but its own examples: no cell is an error, and none changes how another row,
+A row decides nothing but its own examples, in files as CSV writers write them (else a quote in one
+row may close another's; `tables/read.py`): no cell is an error, and none changes how another row,
 or another client, is read.  What can't be read is left out where it is, in silence.  Public are the
 schema, the names of the files, and with a column for the client the clients' ids and the columns of
 the tables that they share.

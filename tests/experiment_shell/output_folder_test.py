@@ -105,6 +105,12 @@ class OutputFolderTest(parameterized.TestCase):
       first.close()
     self.assertIn("config.json", os.listdir(self.path))
 
+  def test_without_locks_a_run_whose_releases_count_does_not_start(self):
+    error = OSError(errno.ENOLCK, "No locks available")
+    with mock.patch.object(fcntl, "flock", side_effect=error):
+      with self.assertRaisesRegex(ValueError, "`output_dir` .*locks"):
+        self._open().start({"config": {"seed": 1}}, charged_in="journal.csv")
+
   @parameterized.parameters(({"seed": 1, "k": [2]}, "k"), ({"seed": 1}, "k"),
                             ({"seed": 1, "k": [2, 4], "runs": 3}, "runs"))
   def test_resume_needs_the_same_settings_and_overwrite_none(self, settings, name):

@@ -318,6 +318,16 @@ class PrivateSiteTest(_TestCase):
     with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east .*client.* 0.$"):
       sites.fit(epsilon=1.0)
 
+  def test_after_answers_with_noise_there_are_no_exact_ones(self):
+    sites = self.make(privacy=sample_sites.PRIVATE)
+    exact = self.make().federation
+    sites.fit(epsilon=1.0)
+    for name in sites.rows:
+      sites.open(name, federation=exact)
+    sites.federation = exact
+    with self.assertRaisesRegex(coordinator_lib.SiteRefused, "^east refused hello: .*noise"):
+      sites.fit()
+
   def test_a_session_must_say_what_its_fit_costs(self):
     site = self.make(privacy=sample_sites.PRIVATE).by_name["east"]
     federation = site._federation.hash.hex()
