@@ -135,7 +135,7 @@ def _load(
   del stack
   # One of each setting; another seed can still fail, which is then a result.
   firsts = {cell["setting"]: cell for cell in reversed(cells(config))}
-  fingerprints, warnings = {}, []
+  fingerprints, warnings = {}, list[str]()
   for setting in config.settings:
     task = load_task(config, data_dir, **firsts[setting])
     fingerprints[setting] = task.fingerprint()
