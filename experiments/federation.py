@@ -33,7 +33,7 @@ flags.DEFINE_float("delta", None, "Failure probability of the privacy (--new).")
 flags.DEFINE_float(
     "radius", None,
     "Rows farther from the origin, in the schema's units, are moved to this distance (--new). "
-    "Default: the largest that the schema allows, which moves none.")
+    "Default: the largest that the schema allows, which moves none within five units.")
 flags.DEFINE_list(
     "view_norms", None,
     "In the place of --radius, for a schema of views: likewise a distance for each, in the order "

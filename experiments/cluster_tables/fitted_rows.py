@@ -59,7 +59,8 @@ PRIVATE_CENTERS = tidy_experiment.Table(
     "A column for every cluster. Behind ± is the standard deviation of the noise that was added: "
     "it is no confidence interval, as which rows there are is not in it. Unknown: that "
     f"exceeds {private_centers.LARGEST_NOISE:g} of the range of the column, or the noisy count of "
-    f"rows is below {private_centers.LEAST_COUNT:g} of its standard deviations. At most "
+    f"rows is below {private_centers.LEAST_COUNT:g} of its standard deviations. With max_points, no "
+    "number of rows is known, as clients whose sums are cut count less. At most "
     f"{_MOST_COLUMNS} columns of the data and {_MOST_CLUSTERS} clusters; `centroids.csv` has all.",
     is_text=True, printed=True,
 )

@@ -135,12 +135,13 @@ def _load(
   del stack
   # One of each setting; another seed can still fail, which is then a result.
   firsts = {cell["setting"]: cell for cell in reversed(cells(config))}
-  fingerprints, warnings = {}, list[str]()
+  fingerprints, warnings = {}, dict[str, None]()
   for setting in config.settings:
     task = load_task(config, data_dir, **firsts[setting])
     fingerprints[setting] = task.fingerprint()
-    warnings += (
-        f"{setting}, seed {firsts[setting]['seed']}: {text}"
+    where = f"{setting}, seed {firsts[setting]['seed']}"
+    warnings |= dict.fromkeys(
+        f"{where}: {text}" if text in task.warnings else text
         for text in data_lib.warnings(config.run, task)
     )
   return tidy_experiment.Inputs(

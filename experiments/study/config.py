@@ -184,6 +184,11 @@ class StudyConfig(options.Settings):
             "tuning_seeds", "be left out without `learning_rates` or `tune`", self.tuning_seeds
         )
       return
+    if self.run.examples_per_client is not None:
+      raise validate.error(
+          "examples_per_client", "be left out where validation rows choose, as there are none",
+          self.run.examples_per_client,
+      )
     if not self.run.validation_share:
       raise validate.error(
           "validation_share", "exceed 0, so that validation rows choose", self.run.validation_share

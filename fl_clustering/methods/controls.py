@@ -5,7 +5,7 @@ client fits to its own data often beats a cluster's.  So three controls always r
 many rounds as the methods:
 
 *   `fedavg` keeps training everyone together.  It starts as a method with one cluster
-    would, and equals it bit for bit.
+    would, and equals it bit for bit; one by sketches, if clients are grouped by these.
 *   `finetuned` trains every client alone from the global model of phase 1.  If all clients train
     once more before they are grouped (`grouping_epochs`), it goes on from these own models, as the
     clusters do from their means.

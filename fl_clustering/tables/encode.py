@@ -17,9 +17,6 @@ from fl_clustering.points import secure_sums
 from fl_clustering.tables import bad_table
 from fl_clustering.tables import schema as schema_lib
 
-# In private runs, features are moved to so many units of the schema from their center.
-LIMIT = 5.0
-
 
 def numbers(columns: Mapping[str, np.ndarray], schema: schema_lib.Schema) -> np.ndarray:
   """Returns the features of rows, of shape (n, d); NaN where a cell is missing."""
@@ -73,15 +70,15 @@ def public_scaling(schema: schema_lib.Schema) -> FeatureScaling:
 
 
 def bounds(schema: schema_lib.Schema) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the least and the largest value of every feature in private, of shape (d,).
+  """Returns the bounds of every feature in private, of shape (d,); infinite for none.
 
-  Bounds are no farther from the center than `LIMIT`; without any, they are infinite.
+  They are no farther than `schema.LIMIT` from the center.
   """
   low, high = np.array([
       field.bounds for field in schema.features for _ in field.feature_names
   ], float).T
-  scaling = public_scaling(schema)
-  least, largest = scaling.undo(np.full(len(low), -LIMIT)), scaling.undo(np.full(len(low), LIMIT))
+  scaling, ends = public_scaling(schema), np.array([[-schema_lib.LIMIT], [schema_lib.LIMIT]])
+  least, largest = scaling.undo(np.tile(ends, len(low)))
   return (
       np.where(np.isfinite(low), np.clip(low, least, largest), low),
       np.where(np.isfinite(high), np.clip(high, least, largest), high),

@@ -96,7 +96,7 @@ class SavedTables:
     if not self.is_private:
       return self.scaling.apply(features)
     with np.errstate(all="ignore"):  # An error would tell of a number's size.
-      return np.clip(self.scaling.apply(features), -encode.LIMIT, encode.LIMIT)
+      return np.clip(self.scaling.apply(features), -schema_lib.LIMIT, schema_lib.LIMIT)
 
   def features_of_frames(
       self, frames: IntoDataFrame | Mapping[str, IntoDataFrame] | Sequence[IntoDataFrame]

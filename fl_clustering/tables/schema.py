@@ -36,6 +36,8 @@ NO_VIEW = ""
 DELIMITERS = (";", "\t", "|", ",")
 # No number may be farther from zero: sums of squares stay finite.
 LARGEST = 1e100
+# In private runs, features are moved to so many scales from their center.
+LIMIT = 5.0
 _LEAST_SCALE = 1e-100
 
 _KEYS = {
@@ -291,6 +293,11 @@ class Schema:
             f"fields[{field.name}].constraints",
             "have `minimum` and `maximum` in a private run, unless the field has `center` and "
             "`scale`", field.to_json().get("constraints"),
+        )
+      (center, scale), (low, high) = field.public_scaling, field.bounds
+      if low > center + LIMIT * scale or high < center - LIMIT * scale:
+        raise validate.error(
+            f"fields[{field.name}].center", f"be within {LIMIT:g} scales of the bounds", center
         )
     if self.label is not None and self.classes is None:
       raise validate.error(

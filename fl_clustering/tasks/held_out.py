@@ -170,7 +170,7 @@ class HeldOut(options.Settings):
       "which decide instead of test rows: the weights of the weighted mean (b) of phase 3, and "
       "which method's models are saved. 0: test rows decide.",
       None, rule=functools.partial(validate.within, 0, 1),
-      default_text=f"{VALIDATION_SHARE}, with --examples_per_client 0",
+      default_text=f"{VALIDATION_SHARE}; 0 with --examples_per_client",
   )
 
   def check_rows(self, schema: schema_lib.Schema | None, fold: Fold | None = None) -> None:

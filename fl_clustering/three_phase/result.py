@@ -47,7 +47,7 @@ class Outcome:
   Attributes:
     state: The state after the last round, of K clusters.
     best_accuracy: The highest accuracy that every cluster reached in any round on its members' test
-      data, float64 of shape (K,); 0 for a cluster that never had any.
+      data, float64 of shape (K,); NaN for a cluster that never had any.
     cost: The cost of the method so far.
   """
 

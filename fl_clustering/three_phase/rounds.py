@@ -74,7 +74,7 @@ def start(
   if method.from_start:
     return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
   parts.append(pretrained.vector)
-  if pretrained.client_weights is not None:
+  if method.uses_own_weights and pretrained.client_weights is not None:
     parts.append(pretrained.client_weights.global_vector)
   cost = pretrained.cost + own_cost
   if not method.uses_own_weights:

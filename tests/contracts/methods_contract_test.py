@@ -137,8 +137,7 @@ class MethodContractTest(parameterized.TestCase):
   def test_who_does_not_pay_for_own_weights_starts_without_them(self, name):
     one, rng = _build(name), np.random.default_rng(0)
     without = dataclasses.replace(_pretrained(), client_weights=None)
-    # FedAvg starts from the last global model where no method uses them.
-    if one.from_start or not one.uses_own_weights or name == registry.FEDAVG:
+    if one.from_start or not one.uses_own_weights:
       one.initialize(without, rng)
       return
     with self.assertRaises(AssertionError):

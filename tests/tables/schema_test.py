@@ -127,6 +127,8 @@ class SchemaTest(parameterized.TestCase):
   @parameterized.parameters(
       ("age", {"constraints": {"minimum": 0}}, r"\[age\]\.constraints.*got {'minimum': 0}"),
       ("age", {}, r"\[age\]\.constraints.*got None"), ("diagnosis", {}, "diagnosis"),
+      ("age", {"constraints": {"minimum": 80}, "center": 20, "scale": 10}, r"\[age\]\.center"),
+      ("age", {"constraints": {"maximum": 20}, "center": 80, "scale": 10}, r"\[age\]\.center"),
   )
   def test_private_runs_ask_for_all_that_is_public(self, name, rest, shown):
     fields = [

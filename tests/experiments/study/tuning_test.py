@@ -132,8 +132,8 @@ class ChooseTest(parameterized.TestCase):
     self.assertTrue(chosen["end"].isna().all())
 
   def test_how_often_the_choice_is_the_best_on_test_rows(self):
-    of_pacfl = dict.fromkeys(("0.05", "0.1", "0.2"), (0.5, 0.5))  # It has no such option.
-    rows = _rows({**_VALIDATION, "pacfl": of_pacfl}, {**_TEST, "pacfl": of_pacfl})
+    alike = {"finetuned": dict.fromkeys(("0.05", "0.1", "0.2"), (0.5, 0.5))}  # No such option.
+    rows = _rows({**_VALIDATION, **alike}, {**_TEST, **alike})
 
     (found,) = tuning.on_test(rows, _chosen(rows))
 

@@ -14,6 +14,7 @@ import pandas as pd
 from experiment_shell import launch
 from experiments.three_phase_emnist import measure
 from fl_clustering import saved_clusters
+from fl_clustering.engine import divergence
 from fl_clustering.methods import client_weights
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import held_out
@@ -100,11 +101,18 @@ class MeasureTest(absltest.TestCase):
     self.assertAlmostEqual(found["value"], np.linalg.norm(one - other), places=5)
 
   def test_distances_are_of_what_is_grouped(self):
-    for representation in ("weights", "normalized_update"):
-      config = dataclasses.replace(_CONFIG, representation=representation)
+    # Beside sketches, another method may have grouped weights.
+    beside = config_lib.ThreePhaseConfig(
+        num_clients=4, methods=("kmeans", "cfl"), num_clusters=2, representation="sketch"
+    )
+    for config, used in (
+        *((dataclasses.replace(_CONFIG, representation=one), one)
+          for one in ("weights", "normalized_update")),
+        (beside, "weights"),
+    ):
       found = measure.tidy_rows(config, self.task, self.result)["distances"]
       self.assertEqual(list(found), list(measure.distance_rows(
-          self.result.client_weights, self.task.client_ids, representation
+          self.result.client_weights, self.task.client_ids, used
       )))
 
   def test_the_rounds_and_the_weights_are_kept(self):
@@ -206,7 +214,7 @@ def _weights(spread):
   )
 
 
-def _rows(groupings, true_groups=_GROUPS, chosen=None, **settings):
+def _rows(groupings, true_groups=_GROUPS, chosen=None, diverging=(), **settings):
   """Returns the rows, and the epochs for which clients would have been trained."""
   config = config_lib.ThreePhaseConfig(
       num_clients=4, num_clusters=2, methods=groupings, **settings
@@ -214,6 +222,8 @@ def _rows(groupings, true_groups=_GROUPS, chosen=None, **settings):
   trained = []
 
   def local_weights(epochs):
+    if epochs in diverging:
+      raise divergence.TrainingDiverged("a client")
     trained.append(epochs)
     return _weights(100 * epochs)
 
@@ -250,6 +260,11 @@ class GroupRecoveryTest(absltest.TestCase):
         self.assertEqual(row["value"], 1)
     self.assertEqual(rows[0]["metric"], "ari")
     self.assertLess(rows[0]["value"], 1)
+
+  def test_more_epochs_that_diverge_end_nothing(self):
+    rows, trained = _rows(("kmeans",), diverging=(5,))
+    self.assertEqual(trained, [1])
+    self.assertEqual({row["epochs"] for row in rows}, {"last round", 1})
 
   def test_groups_into_as_many_clusters_as_the_run_chose(self):
     for number, recovered in ((2, 1.0), (1, 0.0)):
