@@ -78,7 +78,7 @@ class LoadModelTest(parameterized.TestCase):
   def test_private_centers_are_moved_into_the_schemas_bounds(self):
     own, deviations = _model(), np.ones((2, 2))
     scaling = own.tables.scaling
-    fields = (schema.Field("x", minimum=-1.0, maximum=0.2), schema.Field("y", minimum=1.0))
+    fields = (schema.Field("x", minimum=-1.0, maximum=0.2), schema.Field("y", minimum=1.0, center=1.0, scale=900.0))
     tables = saved.SavedTables({schema.NO_VIEW: schema.Schema(fields)}, scaling)
     noise = private_centers.PrivateCenters(own.centroids, deviations, np.ones(2), np.ones(2))
     fit = fitted.Fit(

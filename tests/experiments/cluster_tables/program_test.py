@@ -513,7 +513,7 @@ class BadInputTest(_ProgramTest):
     schema_lib.Schema((schema_lib.Field("x", center=0, scale=1),)).write(
         f"{self.data}/unbounded.json"
     )
-    schema_lib.Schema((schema_lib.Field("x", minimum=80, maximum=90, center=0, scale=1),)).write(
+    schema_lib.Schema((schema_lib.Field("x", minimum=80, maximum=90, center=0, scale=40),)).write(
         f"{self.data}/far.json"
     )
     with self._refused(message):
