@@ -28,7 +28,7 @@ class PrivateCenters:
       infinite where nothing is known: of centers that no release is about, or of too few points
       (see `LEAST_COUNT`).
     noisy_counts: Noisy numbers of the centers' points, of shape (k,); NaN if no release is about a
-      center.
+      center, or none says its size.
     count_sd: Standard deviation of the noise on `noisy_counts`, of shape (k,); NaN where they are.
   """
 
