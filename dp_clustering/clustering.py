@@ -133,7 +133,9 @@ def _open(
   source = noise.build_noise_source(privacy_param.epsilon, random_state)
   ledger = ledger_lib.Ledger(privacy_param.epsilon, privacy_param.delta, source)
   sums = private_sums.PrivateSums(data.datapoints, data.radius, source, ledger)
-  return sums, ledger, np.random.default_rng(random_state)
+  # A stream other than `default_rng(random_state)`: points may have been drawn from that one.
+  stream = None if random_state is None else np.random.SeedSequence(random_state, spawn_key=(1,))
+  return sums, ledger, np.random.default_rng(stream)
 
 
 def private_lsh_clustering(

@@ -218,6 +218,17 @@ def _mapped_rows(rows: np.ndarray, radius: float) -> np.ndarray:
   return np.where(outside, units * (radius / np.maximum(norms_of_units, 1.0)), rows)
 
 
+def are_beyond(points: np.ndarray, radius: float) -> np.ndarray:
+  """Returns which rows (n, d) a fit moves to the radius, booleans (n,); NOT private.
+
+  A number that is missing counts as 0, as in a fit.  Norms that differ from the radius by rounding
+  alone are inside.
+  """
+  with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    squares = np.nansum(np.square(np.asarray(points, np.float64)), axis=1)
+  return np.sqrt(squares) > radius * (1 + 1e-12)
+
+
 def map_to_ball(points: Any, radius: float) -> np.ndarray:
   """Returns every row as a finite point of the ball, whatever the row holds.
 

@@ -77,7 +77,9 @@ def private_lsh_coreset(
     )
   hashed = sums.hashed(rng.normal(size=(tree_param.max_depth, sums.dim)))
   leaves = lsh_tree.private_leaves(hashed, tree_param, private_count, count_std)
-  noise_multiplier = 1 / sums.mu_left
+  # By rounding, what is left may be less than what was planned, or nothing.
+  planned = lsh_noise.sum_noise_multiplier
+  noise_multiplier = min(1 / sums.mu_left, planned) if sums.mu_left else planned
   leaf_sums = hashed.private_leaf_sums(leaves.prefixes, leaves.levels, noise_multiplier)
   means = leaf_sums / leaves.private_counts[:, np.newaxis]
   return Coreset(

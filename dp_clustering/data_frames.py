@@ -49,8 +49,9 @@ def check_same_columns(names: list[Any], expected: list[Any], name: str, others:
     name: What the message calls the table.
     others: What it calls the one with the expected columns.
   """
-  missing = [column for column in expected if column not in names]
-  more = [column for column in names if column not in expected]
+  found, asked = set(names), set(expected)
+  missing = [column for column in expected if column not in found]
+  more = [column for column in names if column not in asked]
   if missing or more:
     faults = [f"lacks {missing}"] * bool(missing) + [f"has {more} besides"] * bool(more)
     raise ValueError(f"{name} must have the columns of {others}, but {' and '.join(faults)}.")

@@ -50,9 +50,7 @@ def nonprivate_clipped_share(points: np.ndarray, radius: float) -> float:
   """Returns the share of points that a fit cuts to the radius; not private, and 0 for no points."""
   num_clipped = 0
   for block in _blocks(points, points.shape[1]):
-    rows = points[block].astype(np.float64)
-    # A number that is missing counts as 0, as in a fit.
-    num_clipped += np.count_nonzero(np.nansum(np.square(rows), axis=1) > radius * radius)
+    num_clipped += np.count_nonzero(clustering_params.are_beyond(points[block], radius))
   return num_clipped / max(len(points), 1)
 
 

@@ -84,7 +84,7 @@ class SeededNoise:
     """Starts the noise from `seed`, a non-negative integer."""
     validate.integer(0, seed=seed)
     self.description = f"seeded with {seed}: repeatable, for benchmarks only, NOT private"
-    # A stream other than `default_rng(seed)`, which is for what needs no protection.
+    # A stream other than `default_rng(seed)`, from which the points may have been drawn.
     self._rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
 
   def discrete_gaussian(self, shape: int | tuple[int, ...], scale: float) -> np.ndarray:

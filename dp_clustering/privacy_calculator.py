@@ -17,6 +17,7 @@ square of (grid step / std).  With a million steps to a unit of sensitivity, tha
 far below what `_MARGIN` leaves.
 """
 
+import collections
 import dataclasses
 import functools
 import math
@@ -144,8 +145,9 @@ def _accounted_epsilon(noise_multipliers: tuple[float, ...], delta: float) -> tu
   mu = math.sqrt(sum(1 / multiplier**2 for multiplier in noise_multipliers))
   interval = _LOSS_INTERVAL * mu
   accountant = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
-  for multiplier in noise_multipliers:
-    accountant.compose(dp_accounting.GaussianDpEvent(multiplier))
+  # Equal releases at once: each composition adds an error of the discretization.
+  for multiplier, count in collections.Counter(noise_multipliers).items():
+    accountant.compose(dp_accounting.GaussianDpEvent(multiplier), count)
   return accountant.get_epsilon(delta), interval
 
 

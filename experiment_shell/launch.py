@@ -115,6 +115,8 @@ def _ending(error: BaseException) -> tuple[str, int]:
   if missing in extras.FEDERATED:
     advice = extras.advice()
     return f"error: {missing} must be installed for this, and isn't; {advice}.", _FAILED
+  if isinstance(error, ModuleNotFoundError) and error.name is None:  # What we say of an extra.
+    return f"error: {error}", _FAILED
   if isinstance(error, InputError):
     return f"error: {error}", _BAD_INPUT
   is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC

@@ -12,10 +12,8 @@ import os
 from absl import flags
 
 from clustering_basics import validate
-from experiment_shell import finished_run
 from experiment_shell import launch
 from experiment_shell import path_flag
-from experiment_shell import tidy_tables
 from experiments.own_tables import predictions
 from experiments.own_tables import schema_flag  # Defines `--schema`.  pylint: disable=unused-import
 
@@ -29,23 +27,9 @@ flags.DEFINE_bool("overwrite", False, "Whether --output is overwritten.")
 flags.DEFINE_enum(
     "fallback", None, ["profile", "global"],
     "The model of a client that was not in the run and has no labels (three phases): that of the "
-    "cluster whose mean features (profiles.csv in --run) are nearest to the client's, or FedAvg's. "
-    "Default: profile for the methods pacfl and flux, which group clients by features, if there "
-    "are profiles; else global.")
-
-_PROFILES = "profiles.csv"
-
-
-def _profiles(run: str) -> dict[int, dict[str, float]] | None:
-  """Returns the clusters' mean features, None if they are not known."""
-  finished = finished_run.FinishedRun(run)
-  if not finished.has(_PROFILES):
-    return None
-  found = tidy_tables.read(finished, _PROFILES, {"cluster": int, "feature": str, "mean": float})
-  return {
-      int(cluster): dict(zip(own["feature"], own["mean"]))
-      for cluster, own in found.groupby("cluster")
-  } or None
+    "cluster whose mean features are nearest to the client's, or FedAvg's. Default: profile for the "
+    "methods pacfl and flux, which group clients by features, if there are several clusters; else "
+    "global.")
 
 
 def main() -> None:
@@ -55,13 +39,13 @@ def main() -> None:
     for name in ("run", "data_dir"):
       if flags.FLAGS[name].value is None:
         raise validate.error(name, "name a folder", None)
-    path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, "predictions.csv")
+    path = flags.FLAGS.output or os.path.join(flags.FLAGS.run, predictions.FILE)
     # Of a run that others have sent, it may be a link to a file that is not there yet.
     if os.path.lexists(path) and not flags.FLAGS.overwrite:
       raise ValueError(f"`output` must not exist without --overwrite, got {path!r}.")
     model = load_model.load_model(flags.FLAGS.run)
     folder = model.tables.open_folder(flags.FLAGS.data_dir, schema=flags.FLAGS.schema)
-    model, placed = model.place_others(folder, flags.FLAGS.fallback, _profiles(flags.FLAGS.run))
+    model, placed = model.place_others(folder, flags.FLAGS.fallback)
     num_clients = num_rows = num_far = 0
     for _, names, found in predictions.write(path, model.predict_tables(folder)):
       num_clients += 1

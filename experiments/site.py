@@ -16,7 +16,6 @@ from typing import Iterator, Mapping
 
 from absl import flags
 
-from clustering_basics import atomic_file
 from clustering_basics import validate
 from experiment_shell import launch
 from experiment_shell import option_flags
@@ -59,11 +58,17 @@ def _new() -> None:
     reports = folder_lib.open_folder(
         given.data_dir, views.load(given.schema), private=True
     ).reports
-    folder = site_folder.SiteFolder.create(
-        given.site_dir or given.new, given.new, given.data_dir, given.schema, given.another_ledger
-    )
-    key = f"{given.new} {folder.identity.public.hex()}"
-    atomic_file.write_text(public, f"{key}\n")
+    with open(public, "x", encoding="utf-8") as file:  # Before the rows have a ledger.
+      try:
+        folder = site_folder.SiteFolder.create(
+            given.site_dir or given.new, given.new, given.data_dir, given.schema,
+            given.another_ledger,
+        )
+      except BaseException:
+        os.remove(public)
+        raise
+      key = f"{given.new} {folder.identity.public.hex()}"
+      file.write(f"{key}\n")
   print(f"public key: {key}", f"to hand out: {public}", f"secret: {folder.path}", sep="\n")
   if given.another_ledger:
     print("another ledger: the same rows have a budget in each, and what they spend adds up")

@@ -55,6 +55,9 @@ class SavedModel(abc.ABC):
   @classmethod
   def of_fit(cls, fit: fitted.Fit, tables: saved.SavedTables) -> SavedModel:
     """Returns the model of a fit to tables; private centers are moved into the schema's bounds."""
+    # No label is needed to find a row's cluster.
+    schemas = {view: one.without("label") for view, one in tables.schemas.items()}
+    tables = dataclasses.replace(tables, schemas=schemas)
     if fit.noise is None:
       return cls(fit.model, fit.centroids, tables.fitted(fit.scaling))
     centers = np.clip(tables.scaling.undo(fit.centroids), *tables.bounds)
@@ -162,14 +165,13 @@ class SavedModel(abc.ABC):
     return dataclasses.replace(self, farthest=float(farthest))
 
   def place_others(
-      self, unused_folder: Any, fallback: str | None = None, profiles: Any = None
+      self, unused_folder: Any, fallback: str | None = None
   ) -> tuple[SavedModel, tuple[str, ...]]:
     """Returns this model, which has a cluster for every row, and nothing to say.
 
     Raises:
       ValueError: If there is a fallback.
     """
-    del profiles
     if fallback is not None:
       raise validate.error("fallback", "be left out for clusters of rows", fallback)
     return self, ()

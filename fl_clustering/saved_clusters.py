@@ -40,9 +40,6 @@ if TYPE_CHECKING:
   from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
 
-# Mean features in the data's units, by the clusters that have rows, and by name.
-Profiles = Mapping[int, Mapping[str, float]]
-
 _BLOCK_ROWS = 10_000
 # How a client without labels that was not in the run gets a model, by the names of `fallback`.
 PROFILE, GLOBAL = "profile", "global"
@@ -64,6 +61,8 @@ class SavedClusters:
     tables: What is kept of the tables; their label has classes.
     model: The model's name and options, arguments of `models.build`.
     global_vector: FedAvg's model, float32 of shape (P,); None if it failed.
+    means: The clusters' mean features, as the models take them, of shape (K, d); NaN for a cluster
+      without rows.  None where there are not several clusters.
   """
 
   KIND: ClassVar[str] = "three_phase"
@@ -74,6 +73,7 @@ class SavedClusters:
   tables: saved_lib.SavedTables
   model: Mapping[str, Any]
   global_vector: np.ndarray | None = None
+  means: np.ndarray | None = None
 
   def save(self, directory: str) -> None:
     """Writes the models into a folder, which is made."""
@@ -85,9 +85,8 @@ class SavedClusters:
         "feature_names": list(self.tables.schema.feature_names),
         "tables": self.tables.to_json(),
     }
-    arrays = {"vectors": self.vectors}
-    if self.global_vector is not None:
-      arrays["global_vector"] = self.global_vector
+    arrays = {"vectors": self.vectors, "global_vector": self.global_vector, "means": self.means}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
     model_folder.write(directory, self.KIND, document, arrays)
 
   @classmethod
@@ -97,10 +96,13 @@ class SavedClusters:
     saved = cls(
         document["method"], arrays["vectors"], clusters,
         saved_lib.SavedTables.from_json(document["tables"]), document["model"],
-        arrays.get("global_vector"),
+        arrays.get("global_vector"), arrays.get("means"),
     )
     if saved.vectors.shape != (document["num_clusters"], saved.built_model.num_parameters):
       raise ValueError(f"the parameters have the shape {saved.vectors.shape}")
+    names = saved.tables.schema.feature_names
+    if saved.means is not None and saved.means.shape != (len(saved.vectors), len(names)):
+      raise ValueError(f"the means have the shape {saved.means.shape}")
     return saved
 
   @property
@@ -133,8 +135,7 @@ class SavedClusters:
     return self._probabilities(self._vector(self.clusters[client_id]), features, "`frame`")
 
   def place_others(
-      self, folder: folder_lib.Folder, fallback: str | None = None,
-      profiles: Profiles | None = None,
+      self, folder: folder_lib.Folder, fallback: str | None = None
   ) -> tuple[SavedClusters, tuple[str, ...]]:
     """Returns models that are also of clients that were not in the run and have no labels.
 
@@ -143,8 +144,7 @@ class SavedClusters:
     Args:
       folder: From `tables.open_folder`.
       fallback: A key of `FALLBACKS`; None for `PROFILE` where the method groups clients by their
-        features and there are profiles, and else `GLOBAL`.
-      profiles: The clusters' mean features; None if they are not known.
+        features and there are several clusters, and else `GLOBAL`.
 
     Returns:
       The models, and what is said of all clients that were not in the run.
@@ -155,7 +155,7 @@ class SavedClusters:
     if fallback is None:
       entry = registry.METHODS.get(self.method)
       by_features = entry is not None and entry.groups_by_features
-      fallback = PROFILE if by_features and profiles is not None else GLOBAL
+      fallback = PROFILE if by_features and self.means is not None else GLOBAL
     others = [client_id for client_id in folder if client_id not in self.clusters]
     if not others:
       return self, ()
@@ -168,12 +168,10 @@ class SavedClusters:
       return self, tuple(notes)
     placed: dict[str, tuple[int, ...]] = dict.fromkeys(others, _GLOBALLY)
     if fallback == PROFILE:
-      if profiles is None:
-        raise validate.error(
-            "fallback", "be global where the run has no means of several clusters' columns", PROFILE
-        )
+      if self.means is None:
+        raise validate.error("fallback", "be global where there are not several clusters", PROFILE)
       placed = {
-          client_id: self._nearest(folder[client_id].features, profiles) for client_id in others
+          client_id: self._nearest(folder[client_id].features, self.means) for client_id in others
       }
     elif self.global_vector is None:
       raise ValueError(
@@ -190,16 +188,10 @@ class SavedClusters:
       return np.full(len(rows.places), -1)
     return encode.positions(rows.labels, self._classes)
 
-  def _nearest(self, features: np.ndarray, profiles: Profiles) -> tuple[int, ...]:
-    """Returns the cluster whose mean features, scaled, are nearest to those of rows."""
+  def _nearest(self, features: np.ndarray, means: np.ndarray) -> tuple[int, ...]:
+    """Returns the cluster whose mean features (K, d) are nearest to those of rows."""
     own = self.tables.features(features).mean(axis=0)
-
-    def distance(cluster: int) -> float:
-      names = self.tables.schema.feature_names
-      means = np.array([profiles[cluster][name] for name in names])
-      return float(np.linalg.norm(self.tables.scaling.apply(means) - own))
-
-    return (min(profiles, key=distance),)
+    return (int(np.nanargmin(np.linalg.norm(means - own, axis=1))),)
 
   def predict_tables(
       self, folder: folder_lib.Folder

@@ -6,8 +6,6 @@ from absl.testing import parameterized
 
 from fl_clustering.engine import engines
 from fl_clustering.methods import registry as method_registry
-from fl_clustering.tasks import models
-from fl_clustering.tasks import networks
 from fl_clustering.three_phase import config as config_lib
 
 _Config = config_lib.ThreePhaseConfig
@@ -76,20 +74,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
         ("grouping_epochs", 2), ("engine", other_engine), ("model", "mlp"), ("num_clients", 50),
     ):
       self.assertNotEqual(_Config(**{name: value}).training_settings(), usual, name)
-
-  def test_personal_models_can_be_of_a_model_that_takes_no_images(self):
-
-    class OfTables(networks.Mlp):
-
-      @classmethod
-      def takes(cls, input_shape, input_dtype):
-        return len(input_shape) == 1
-
-      def __call__(self, input_shape, num_classes, input_dtype):
-        raise AssertionError(input_shape)
-
-    with mock.patch.dict(models.MODELS, {"of_tables": OfTables}):
-      self.assertEqual(_Config(personal=("fedrep",), model="of_tables").model, "of_tables")
 
   def test_a_method_gets_the_options_of_the_run(self):
     config = _Config(
@@ -199,7 +183,6 @@ class ThreePhaseConfigTest(parameterized.TestCase):
       ("mr_mtl_lambda", {"personal": ("mr_mtl",), "mr_mtl_lambda": 1e39}),
       ("apfl_alpha", {"personal": ("apfl",), "apfl_alpha": 1.1}),
       ("fedrep_head_epochs", {"personal": ("fedrep",), "fedrep_head_epochs": 0}),
-      ("model", {"personal": ("fedrep",), "model": "logistic"}),
       ("ditto_lambda", {"ditto_lambda": 0.1}),
       ("apfl_alpha", {"personal": ("ditto",), "apfl_alpha": 0.5}),
       ("num_clients", {"num_clients": 0}), ("num_clients", {"num_clients": 2**31}),

@@ -88,6 +88,20 @@ class LoadModelTest(parameterized.TestCase):
     for centers in (found.centroids, found.noise.centers):
       np.testing.assert_allclose(centers, [[0, 1], [0.2, 900]])
 
+  def test_later_rows_may_have_new_labels(self):
+    kind = schema.Field("kind", "string", enum=("known",))
+    own = schema.Schema((*schema.strict(("x", "y")).fields, kind), label="kind")
+    model = _model()
+    fit = fitted.Fit(
+        model.model, secure_sums.Scaling(np.zeros(2), np.ones(2)), model.centroids, (), 1
+    )
+    tables = saved.SavedTables({schema.NO_VIEW: own}, model.tables.scaling)
+    found = load_model.SavedKMeans.of_fit(fit, tables)
+    folder = self.create_tempdir()
+    folder.create_file("a.csv", "x,y,kind\n1,2,unheard of\n")
+    (rows,) = found.tables.open_folder(folder.full_path).values()
+    np.testing.assert_array_equal(rows.features, [[1, 2]])
+
   def test_every_kind_has_what_programs_call(self):
     for kind in load_model.KINDS.values():
       for name in ("save", "load", "predict", "predict_tables"):

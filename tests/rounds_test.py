@@ -362,7 +362,7 @@ class StartTest(absltest.TestCase):
       self.assertNotEqual(self._digest(), before)
 
   def test_training_for_own_weights_is_charged_where_they_are_used(self):
-    config = config_lib.ThreePhaseConfig(num_clients=3)
+    config = config_lib.ThreePhaseConfig(num_clients=3, methods=("pacfl",), num_clusters=2)
     weights = client_weights.ClientWeights(
         _CLIENTS, np.zeros((3, 1), np.float32), np.zeros(1, np.float32)
     )
@@ -372,12 +372,17 @@ class StartTest(absltest.TestCase):
         own_weights_cost=cost.Cost(10, 20, 30),
     )
     one = method.Method(lambda pretrained, rng: None, None, None)
-    for changes, expected in (
-        ({}, (100, 200, 300)), ({"uses_own_weights": False}, (90, 180, 270)),
-        ({"from_start": True}, (0, 0, 0)),
+    of_phase_1 = {"uses_own_weights": False}
+    from_start = {**of_phase_1, "from_start": True}
+    for name, chosen, changes, expected in (
+        ("fedavg", False, {}, (100, 200, 300)), ("fedavg", False, of_phase_1, (90, 180, 270)),
+        ("fedavg", False, from_start, (0, 0, 0)), ("pacfl", False, from_start, (0, 0, 0)),
+        # Of these, one has a number of clusters, which their weights have chosen.
+        ("fedavg", True, of_phase_1, (90, 180, 270)), ("pacfl", True, from_start, (100, 200, 300)),
     ):
       start = rounds_lib.start(
-          "fedavg", one._replace(**changes), pretrained, config, _Engine(), "s"
+          name, one._replace(**changes), dataclasses.replace(pretrained, chose_num_clusters=chosen),
+          config, _Engine(), "s",
       )
       self.assertEqual(start.cost.values(), expected)
 
@@ -390,9 +395,10 @@ class StartTest(absltest.TestCase):
     spec.loader.exec_module(mine)
     config = types.SimpleNamespace(seed=0, options_of=lambda name: {})
     first = method.Method(lambda pretrained, rng: None, None, None, from_start=True)
+    pretrained = method.Pretrained(np.zeros(1, np.float32), np.zeros(1, np.float32), None)
 
     def digest(name):
-      return rounds_lib.start(name, first, None, config, _Engine(), "settings").digest
+      return rounds_lib.start(name, first, pretrained, config, _Engine(), "settings").digest
 
     kmeans = registry.METHODS["kmeans"]
     rows = {

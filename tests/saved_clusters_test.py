@@ -2,11 +2,13 @@
 
 import dataclasses
 import importlib.util
+import math
 import os
 import types
 from unittest import mock
 
 from absl.testing import absltest
+from absl.testing import parameterized
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -59,7 +61,7 @@ class MostAccurateTest(absltest.TestCase):
     self.assertEqual(self._chosen(methods=(), **found), "fedavg")
 
 
-class SavedClustersTest(absltest.TestCase):
+class SavedClustersTest(parameterized.TestCase):
 
   def setUp(self):
     super().setUp()
@@ -128,13 +130,29 @@ class SavedClustersTest(absltest.TestCase):
     with self.assertRaisesRegex(ValueError, "`client_id`.*'new'"):
       saved.predict(pd.DataFrame({"dose": [1]}), "new")
 
-  def test_the_nearest_profile_is_in_the_datas_units(self):
+  @parameterized.parameters(("a", "new"), ("new", "a"))
+  def test_labels_are_dropped_where_no_file_has_them_alone(self, without, having):
     saved = self._saved(self._task, np.zeros((2, self._task.num_parameters), np.float32))
+    folder = self.create_tempdir()
+    folder.create_file(f"{without}.csv", "dose\n1\n")
+    saved.tables.open_folder(folder.full_path)
+    folder.create_file(f"{having}.csv", "dose,sick\n1,yes\n")
+    with self.assertRaisesRegex(bad_table.BadTable, f"{without}.csv"):
+      saved.tables.open_folder(folder.full_path)
+
+  def test_the_nearest_means_are_scaled_as_the_rows(self):
+    vectors = np.zeros((3, self._task.num_parameters), np.float32)
+    means = self._task.tables.scaling.apply(np.array([[1.0], [math.nan], [19.0]]))
+    saved = dataclasses.replace(self._saved(self._task, vectors), means=means)
+    path = self.create_tempdir().full_path
+    saved.save(path)
+    self.assertIsNone(self._saved(self._task, vectors).means)
     folder = self.create_tempdir()
     folder.create_file("new.csv", "dose,sick\n16,\n18,\n")
     clients = saved.tables.open_folder(folder.full_path)
-    placed, _ = saved.place_others(clients, "profile", {0: {"dose": 1.0}, 1: {"dose": 19.0}})
-    self.assertEqual(placed.clusters["new"], (1,))
+    for one in (saved, load_model.load_model(path)):
+      placed, _ = one.place_others(clients, "profile")
+      self.assertEqual(placed.clusters["new"], (2,))
 
   def test_outputs_that_are_not_finite_are_refused(self):
     saved = self._saved(self._task, np.ones((2, self._task.num_parameters), np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, TYPE_CHECKING
 
@@ -15,22 +16,25 @@ from fl_clustering.sites import coordinator as coordinator_lib
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import nvflare_kit
 from fl_clustering.sites import rows
+from fl_clustering.sites import site_ledger
 
 if TYPE_CHECKING:
   from fl_clustering.points import fitted
 
 # In the operator's folder of keys: it has the sites' addresses, and the run's folder is for all.
-_LOG = "nvflare.log"
+_LOG, _LOCK = "nvflare.log", "lock"
 # Of the federation file's epsilon, for one fit: what is left repeats one that has lost a site.
 _DEFAULT_SHARE = 0.5
 
 
 def load(
-    config: config_lib.Config, *, federation: str, kit: str, seconds: float, seconds_to_join: float
+    config: config_lib.Config, stack: contextlib.ExitStack, *, federation: str, kit: str,
+    seconds: float, seconds_to_join: float,
 ) -> tidy_experiment.Inputs:
   """Reads what the sites have agreed on; nothing is asked of them before the fit.
 
   Args:
+    stack: Keeps the kit locked: two operators of one kit would wait for each other's sites.
     federation: Path of the federation file.
     kit: The operator's folder of keys.
     seconds: How long a site may take for an answer.
@@ -43,6 +47,7 @@ def load(
     epsilon = _DEFAULT_SHARE * agreed.privacy.epsilon
   privacy = coordinator_lib.with_privacy(settings, agreed, epsilon).privacy
   nvflare_kit.check_operator(kit)
+  stack.callback(os.close, site_ledger.lock(os.path.join(kit, _LOCK), kit=kit))
   needed = []
   if privacy is not None:
     needed = [privacy_lib.rows_needed(

@@ -17,6 +17,7 @@ from experiments.cluster_tables import config as config_lib
 from experiments.cluster_tables import fitted_rows
 from experiments.cluster_tables import here
 from experiments.cluster_tables import summary
+from experiments.own_tables import predictions
 
 if TYPE_CHECKING:
   from fl_clustering import load_model
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _load(
-    config: config_lib.Config, unused_stack: contextlib.ExitStack, *, data_dir: str = "",
+    config: config_lib.Config, stack: contextlib.ExitStack, *, data_dir: str = "",
     advice: contextlib.AbstractContextManager[None] = contextlib.nullcontext(), **of_sites: Any,
 ) -> tidy_experiment.Inputs:
   """Loads what is in a folder of this machine, or what several sites have agreed on.
@@ -37,7 +38,7 @@ def _load(
   if config.at_sites:
     from experiments.cluster_tables import at_sites  # pylint: disable=g-import-not-at-top
 
-    return at_sites.load(config, **of_sites)
+    return at_sites.load(config, stack, **of_sites)
   return here.load(config, data_dir, advice)
 
 
@@ -98,6 +99,8 @@ def _measure(run: tidy_experiment.Run, num_clusters: int) -> dict[str, list[dict
       results[summary.SILHOUETTE_OF_NUMBERS] = data.fit_numbers(num_clusters).simplified_silhouette
   if data.folder is None:
     results[summary.ON_FEW_POINTS] = fit.num_centers_on_few_points
+    if (text := fit.few_clusters_warning(num_clusters)) is not None:
+      logging.warning("%s", text)
     _release(run, fit)
   return {
       tidy_experiment.RESULTS: [
@@ -142,7 +145,7 @@ EXPERIMENT = tidy_experiment.Experiment(
     reading=summary.READING,
     tidy={tidy_experiment.RESULTS: {}, summary.ROUNDS: {"round": int, "stage": str}},
     files={
-        **fitted_rows.FILES,
+        **fitted_rows.FILES, **predictions.FILES,
         tidy_tables.file_name(summary.GUARANTEE): "what a private run guarantees",
         tidy_tables.file_name(summary.EXCHANGES): "every exchange with the sites (--federation)",
     },

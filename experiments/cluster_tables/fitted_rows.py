@@ -54,6 +54,12 @@ FEW_POINTS = tidy_experiment.Table(
     "Each such center may be a row, or show one to whoever knows the others. Only `privacy` "
     "protects rows.",
 )
+EXACT_CENTROIDS = tidy_experiment.Table(
+    "exact_centroids", "Centroids",
+    "In the data's units, a column for every cluster. At most "
+    f"{_MOST_COLUMNS} columns of the data and {_MOST_CLUSTERS} clusters; `centroids.csv` has all.",
+    form="{:.5g}", printed=True,
+)
 PRIVATE_CENTERS = tidy_experiment.Table(
     "centroids", "Private centers in the data's units",
     "A column for every cluster. Behind ± is the standard deviation of the noise that was added: "
@@ -100,6 +106,14 @@ def _text(value: float, noise_sd: float) -> str:
   digits = 1 - math.floor(math.log10(noise_sd)) if noise_sd > 0 else 6
   form = f".{digits}f" if 0 <= digits <= 12 else ".12g"
   return " ± ".join(f"{round(x, digits) + 0:{form}}" for x in (value, noise_sd))
+
+
+def exact_frame(centroids: pd.DataFrame) -> pd.DataFrame:
+  """Returns the frame of `EXACT_CENTROIDS`, with a column for every cluster, of their file."""
+  # By place, because the user's columns may have our names.
+  shown = centroids.iloc[:_MOST_CLUSTERS, 1 : 1 + _MOST_COLUMNS].T
+  shown.insert(0, "column", shown.index)
+  return shown
 
 
 def private_frame(centroids: pd.DataFrame) -> pd.DataFrame:

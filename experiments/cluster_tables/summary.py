@@ -239,10 +239,13 @@ def _at_sites(
   agreed, centroids = document["inputs"]["federation"]["file"], tidy[fitted_rows.CENTROIDS]
   (found,) = scores.to_dict("records")
   is_private = document["about"][IS_PRIVATE]
+  # One that went on after answers has spent the budget again.
+  is_again = GUARANTEE in tidy and "interrupted" in set(tidy[GUARANTEE]["name"])
+  private = "private_at_sites_again" if is_again else "private_at_sites"
   headline = {
-      "verdict": "private_at_sites" if is_private else "exact_at_sites",
-      "sites": len(agreed["sites"]), "clusters": len(centroids), "rounds": int(found["rounds"]),
-      "epsilon": found.get("epsilon"),
+      "verdict": private if is_private else "exact_at_sites",
+      "sites": len(agreed["sites"]), "clusters": int(found.get(FOUND, len(centroids))),
+      "rounds": int(found["rounds"]), "epsilon": found.get("epsilon"),
       **{f"file_{name}": agreed.get("privacy", {}).get(name) for name in ("epsilon", "delta")},
   }
   left = frames.wide(tidy[EXCHANGES], ["exchange", "what"]).groupby("what", sort=False).agg(
@@ -252,7 +255,8 @@ def _at_sites(
   return {
       "headline": [headline],
       "left": left.reset_index(),
-      "exact_centroids": pd.DataFrame() if is_private else centroids,
+      fitted_rows.EXACT_CENTROIDS.name:
+          pd.DataFrame() if is_private else fitted_rows.exact_frame(centroids),
       fitted_rows.FEW_POINTS.name: [
           {"centers": int(few), "of": len(centroids)} for few in [found.get(ON_FEW_POINTS)] if few
       ],
@@ -311,6 +315,10 @@ HEADLINES = {
     "private_at_sites": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums with "
     "noise that the sites draw: ({epsilon:g}, {file_delta:g})-differential privacy against the "
     "operator, of {file_epsilon:g} for all fits.",
+    "private_at_sites_again": "{clusters} clusters over {sites} sites in {rounds} rounds, by sums "
+    "with noise that the sites draw: ({epsilon:g}, {file_delta:g})-differential privacy against "
+    "the operator in this fit alone, of {file_epsilon:g} for all fits: every --resume that fitted "
+    "again has spent that once more.",
 }
 
 SELECTION_FIGURE = tidy_experiment.Figure(
@@ -379,9 +387,7 @@ TABLES = (
         is_text=True,
     ),
     tidy_experiment.Table("leaves", "What leaves a client", "", is_text=True),
-    tidy_experiment.Table(
-        "exact_centroids", "Centroids", "In the data's units.", form="{:.5g}", printed=True
-    ),
+    fitted_rows.EXACT_CENTROIDS,
     fitted_rows.PRIVATE_CENTERS,
     tidy_experiment.Table(
         "filled_in", "Missing cells that count as the mean of their column",

@@ -7,6 +7,7 @@ from typing import Any, Mapping
 from clustering_basics import randomness
 from clustering_basics import validate
 from dp_clustering import metrics
+from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.dp_benchmark import config as config_lib
 from experiments.dp_benchmark import data as data_lib
@@ -75,7 +76,8 @@ def _measure(
   """Returns the mean squared distance of the points to the nearest center, which is not private."""
   config, data = whole.config, whole.data[dataset]
   seed = cell_seed(config.seed, dataset, method, k, epsilon, run)
-  centers = methods_lib.METHODS[method].run(data, k, epsilon, config.delta, seed)
+  with launch.input_errors():  # A budget may be too large, or too small, for a method's noise.
+    centers = methods_lib.METHODS[method].run(data, k, epsilon, config.delta, seed)
   _, loss = metrics.nonprivate_labels_and_loss(data.points, centers, data_lib.RADIUS)
   return {
       tidy_experiment.RESULTS: [{"metric": summary.LOSS, "value": loss / len(data.points)}],
@@ -95,4 +97,5 @@ EXPERIMENT = tidy_experiment.Experiment(
     figures=figures.FIGURES,
     reading=summary.READING,
     versions_of=("numpy", "scikit-learn", "scipy", "dp-accounting"),
+    failures=(launch.InputError,),
 )

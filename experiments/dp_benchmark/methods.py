@@ -30,16 +30,18 @@ def _sklearn_centers(
   return kmeans.fit(dataset.points).cluster_centers_
 
 
-def _point_epsilon(unit_points: int, epsilon: float, delta: float) -> float:
-  """Returns the epsilon of one point at which so many together have `epsilon`.
+def _of_point(unit_points: int, epsilon: float, delta: float) -> tuple[float, float]:
+  """Returns the budget of one point at which so many together have (epsilon, delta).
 
   They have so many times the mu of one (Dong, Roth, Su, "Gaussian Differential Privacy",
-  2019, section 2.5).  The delta is that of both.
+  2019, section 2.5).  At the same delta, that mu may have no epsilon above 0; at as small a part of
+  the delta, it has.
   """
   if unit_points == 1:
-    return epsilon
+    return epsilon, delta
   mu = privacy_calculator.gaussian_mu(epsilon, delta)
-  return privacy_calculator.gaussian_epsilon(mu / unit_points, delta)
+  own_delta = delta / unit_points
+  return privacy_calculator.gaussian_epsilon(mu / unit_points, own_delta), own_delta
 
 
 def _private_centers(
@@ -53,7 +55,7 @@ def _private_centers(
           dataset.points, data.RADIUS, public_num_points=dataset.public_num_points
       ),
       clustering_params.DifferentialPrivacyParam(
-          _point_epsilon(dataset.unit_points, epsilon, delta), delta
+          *_of_point(dataset.unit_points, epsilon, delta)
       ),
       random_state=seed,
   ).centers

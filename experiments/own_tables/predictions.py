@@ -5,6 +5,10 @@ from typing import Any, Iterable, Iterator, Mapping
 
 from clustering_basics import atomic_file
 
+# In the folder of a run, by default.
+FILE = "predictions.csv"
+FILES = {FILE: "the clusters of rows that came later, once experiments:predict has run"}
+
 # A client's id, what names its rows, and what is predicted for them.
 _OfClient = tuple[str, Mapping[str, Any], Mapping[str, Any]]
 

@@ -125,6 +125,7 @@ def inputs(
     devices.local()
   load_seed = functools.lru_cache(maxsize=1)(functools.partial(load, config, data_dir))
   clients = load_seed(config.seed)
+  engines.check_model(config.engine, clients.model)
   num_clients, num_parameters = len(clients.data), clients.model.num_parameters
   config.settings(config.epsilon[0]).check_clients(num_clients)
   if (config.evaluated_clients or 0) > len(clients.with_examples):

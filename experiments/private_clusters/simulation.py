@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from clustering_basics import agreement
+from experiment_shell import launch
 from experiment_shell import tidy_experiment
 from experiments.private_clusters import config as config_lib
 from experiments.private_clusters import data
@@ -74,7 +75,8 @@ def _measure(
 ) -> dict[str, list[dict[str, Any]]]:
   """Returns the scores of a training, and of one with noise what it would release."""
   settings = run.config.settings(epsilon, 1 if method in _ONE_MODEL else None)
-  clients = run.data(seed)
+  with launch.input_errors():  # Another seed's draw.
+    clients = run.data(seed)
   releases = releases_lib.Releases(settings.epsilon, settings.delta, seed)
   with clients_lib.opened(run.config.engine, settings, clients.model, clients.data) as sums:
     states, report = release.train(settings, sums, seed, releases)
@@ -116,5 +118,5 @@ EXPERIMENT = tidy_experiment.Experiment(
         for name in (released.RESULTS, released.CLUSTERS, released.ROUNDS)
     },
     versions_of=release.VERSIONS_OF,
-    failures=(runtime.WorkerLost, device_memory.DeviceFull),
+    failures=(runtime.WorkerLost, device_memory.DeviceFull, launch.InputError),
 )

@@ -89,6 +89,7 @@ def load_task(
   tested = held_out.Fold(fold - 1, config.num_folds) if config.num_folds else None
   run = config.run_config(setting, seed)
   task = task_registry.load_task(run, data_dir, run, tested)
+  data_lib.check_model(run, task.model)
   if config.tuned is None:
     return task
   validation, evaluated = task.clients.validation, participation.evaluated(run, len(task.clients))
@@ -195,11 +196,14 @@ def _run(
       stack.enter_context(runtime.LocalRuntime(machine.num_cores))
     if len(cells(config)) == 1:  # Where there are more, these are counted.
       observers.append(stack.enter_context(progress_bar.ProgressBar()))
-    return run_lib.run(
-        config.run_config(cell["setting"], cell["seed"], part.candidate), task, folder,
-        checkpoint.Checkpoints(checkpoints), observers, _FAILURES, only=part.names,
-        least_steps=least_steps,
-    ), rounds
+    try:
+      return run_lib.run(
+          config.run_config(cell["setting"], cell["seed"], part.candidate), task, folder,
+          checkpoint.Checkpoints(checkpoints), observers, _FAILURES, only=part.names,
+          least_steps=least_steps,
+      ), rounds
+    except run_lib.TooLarge as e:
+      raise launch.InputError(f"{e}") from e
 
 
 def _resumed(
@@ -224,6 +228,12 @@ def _parts(whole: tidy_experiment.Run, setting: str, seed: int) -> list[Part]:
       finished_run.FinishedRun(whole.folder), tidy_tables.file_name(tuning.CHOSEN), tuning.COLUMNS
   )
   found = [Part(*one) for one in tuning.takers(chosen, setting).items()]
+  if not any(part.has(method_registry.FEDAVG_MATCHED) for part in found):
+    # No run for tuning needed it; one that is reported may.
+    found = [
+        dataclasses.replace(part, methods=(*part.methods, method_registry.FEDAVG_MATCHED))
+        if part.has(method_registry.FEDAVG) else part for part in found
+    ]
   return sorted(found, key=lambda part: part.has(method_registry.FEDAVG_MATCHED))
 
 

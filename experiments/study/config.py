@@ -64,6 +64,10 @@ _OF_METHODS = {
     name for setting in ("methods", "personal")
     for name in run_config.ThreePhaseConfig.of_choices[setting]
 }
+_DECIDING = {
+    name for row in method_registry.METHODS.values() for name, option in options.of(row).items()
+    if option.selects
+}
 
 # Those of a study that names none.
 DEFAULT_SETTINGS = (
@@ -102,10 +106,11 @@ def tuned_option(learning_rates: Sequence[float] | None, tune: str | None) -> Tu
     found = Tuned(_LEARNING_RATE, tuple(learning_rates))
   elif tune is not None:
     name, _, values = tune.partition(":")
-    # With others, clients or the work of FedAvg, with which all are compared, would differ.
-    known = {_LEARNING_RATE, *_OF_METHODS}
-    if name not in known:
-      raise validate.error("tune", f"begin with {_LEARNING_RATE} or a method's option, and :", tune)
+    # With others, clients or the work of FedAvg, with which all are compared, would differ; and
+    # with those that decide which others there are, these would have no value for all candidates.
+    if name not in {_LEARNING_RATE, *_OF_METHODS} - _DECIDING:
+      rule = f"begin with {_LEARNING_RATE} or a method's option that decides no others, and :"
+      raise validate.error("tune", rule, tune)
     found = Tuned(name, options.of(run_config.ThreePhaseConfig)[name].read(values.split(",")))
   else:
     return None

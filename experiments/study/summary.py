@@ -181,10 +181,11 @@ def _accuracy_by_cost(rounds: pd.DataFrame, config: Mapping[str, Any]) -> pd.Dat
 def headline(all_gains: pd.DataFrame, config: Mapping[str, Any]) -> pd.DataFrame:
   """Returns in which settings a method that groups clients is better than the references."""
   own = all_gains[all_gains["method"].isin(config["methods"])]
-  better = own[own["verdict"] == intervals.BETTER].groupby("reference")["setting"].unique()
-  over_fedavg, over_finetuned = (better.get(one, []) for one in REFERENCES)
-  both = [setting for setting in over_fedavg if setting in over_finetuned]
-  verdict = "both" if both else "fedavg" if len(over_fedavg) else "none"
+  better = own[own["verdict"] == intervals.BETTER]
+  over_fedavg = better.loc[better["reference"] == FEDAVG, "setting"].unique()
+  references = better.groupby(["setting", "method"], sort=False)["reference"].nunique()
+  both = references[references == len(REFERENCES)].index.unique("setting")
+  verdict = "both" if len(both) else "fedavg" if len(over_fedavg) else "none"
   row = {
       "verdict": verdict, "settings": ", ".join(over_fedavg), "both": ", ".join(both),
       "repetitions": own["repetitions"].max(),

@@ -4,8 +4,10 @@ from typing import Any, Mapping
 
 from clustering_basics import validate
 from fl_clustering.engine import engines
+from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import files
+from fl_clustering.tasks import model as model_lib
 from fl_clustering.tasks import registry as task_registry
 from fl_clustering.three_phase import config as config_lib
 from fl_clustering.three_phase import own_code
@@ -33,6 +35,13 @@ def check_engine(engine: str) -> bool:
   from fl_clustering.engine.jax import devices  # It changes the environment, for JAX.
 
   return devices.local()[0].platform != "cpu"
+
+
+def check_model(config: config_lib.ThreePhaseConfig, model: model_lib.Model) -> None:
+  """Raises a ValueError unless the engine and all methods can work with the model."""
+  engines.check_model(config.engine, model)
+  for name in (*config.methods, *config.personal):
+    method_registry.entry(name).check_model(model)
 
 
 def engine_line(engine: str) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any, Iterable, Mapping
 from clustering_basics import model_folder
 from experiment_shell import tidy_experiment
 from experiments.cluster_tables import cluster_profiles
+from experiments.own_tables import predictions
 from experiments.three_phase_emnist import data
 from experiments.three_phase_emnist import figures
 from experiments.three_phase_emnist import report
@@ -44,6 +45,7 @@ def _load(
   """Loads the data; the options are as of `load_task`, and of `Loaded`."""
   del stack
   task = task_registry.load_task(config, data_dir, config)
+  data.check_model(config, task.model)
   num_clients = f"{len(task.clients):,} clients, {len(task.new_clients):,} new"
   lines = (
       data.engine_line(config.engine), f"data: {task.source}, {num_clients}",
@@ -109,6 +111,7 @@ EXPERIMENT = tidy_experiment.Experiment(
         summary.WEIGHTS: "the clients' weights that were grouped, and the global model",
         f"{summary.PROFILES}.csv": "mean and spread of every feature in the clusters whose models "
         "are saved, in the data's units",
+        **predictions.FILES,
     },
     folders={
         "checkpoints": "the trained models, and the state to resume from",

@@ -40,6 +40,7 @@ from fl_clustering.three_phase import tensorboard
 
 if TYPE_CHECKING:
   from fl_clustering.tables import encode
+  from fl_clustering.tables import saved as saved_lib
   from fl_clustering.tasks import federated_task
   from fl_clustering.three_phase import config as config_lib
   from fl_clustering.three_phase import result as result_lib
@@ -248,10 +249,10 @@ def _in_units(
   )
 
 
-def profiles_text(
+def scaled_profiles(
     task: "federated_task.FederatedTask", saved: "saved_clusters.SavedClusters"
-) -> str:
-  """Returns `profiles.csv`: mean and spread of every feature over a cluster's training rows.
+) -> cluster_profiles.Profiles:
+  """Returns the moments of the clusters' training rows, scaled as the models take them.
 
   Those for validation are among them.
 
@@ -269,11 +270,18 @@ def profiles_text(
         yield features, np.full(len(features), cluster)
 
   assert task.tables is not None
-  names = task.tables.schema.feature_names
-  scaled = cluster_profiles.measure(blocks(), len(saved.vectors), len(names))
+  num_features = len(task.tables.schema.feature_names)
+  return cluster_profiles.measure(blocks(), len(saved.vectors), num_features)
+
+
+def profiles_text(
+    tables: "saved_lib.SavedTables", scaled: cluster_profiles.Profiles
+) -> str:
+  """Returns `profiles.csv`, of `scaled_profiles`, in the data's units."""
+  names = tables.schema.feature_names
   rows = [
       [f"{value:.12g}" if isinstance(value, float) else value for value in row]
-      for row in cluster_profiles.rows(_in_units(scaled, task.tables.scaling), names)
+      for row in cluster_profiles.rows(_in_units(scaled, tables.scaling), names)
   ]
   return output_folder.csv_text(cluster_profiles.HEADER, rows)
 
@@ -336,10 +344,12 @@ def measure(
   if task.tables is not None:
     method = saved_clusters.most_accurate(config, result)
     saved = saved_clusters.of_result(method, result, task, config.options_for("model"))
-    saved.save(os.path.join(folder, model_folder.MODEL))
     if len(saved.vectors) > 1:
+      profiles = scaled_profiles(task, saved)
+      saved = dataclasses.replace(saved, means=profiles.means)
       path = os.path.join(folder, f"{summary.PROFILES}.csv")
-      atomic_file.write_text(path, profiles_text(task, saved))
+      atomic_file.write_text(path, profiles_text(task.tables, profiles))
+    saved.save(os.path.join(folder, model_folder.MODEL))
     is_saved = {"method": method, "cluster": "", "metric": summary.SAVED, "value": 1}
     rows[tidy_experiment.RESULTS] = [*rows[tidy_experiment.RESULTS], is_saved]
   # The clients' files serve training alone; the checkpoints hold the trained models.

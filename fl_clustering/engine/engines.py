@@ -5,6 +5,7 @@ import importlib.util
 from typing import Mapping
 
 from clustering_basics import extras
+from clustering_basics import validate
 from fl_clustering.tasks import model as model_lib
 
 TFF, JAX = "tff", "jax"
@@ -43,6 +44,14 @@ def usual() -> str:
 def of_model(model: model_lib.Model) -> str:
   """Returns the engine for a model where none is asked for: one that can compute it."""
   return JAX if model.logits is None else usual()
+
+
+def check_model(name: str, model: model_lib.Model) -> None:
+  """Raises a ValueError unless an engine can compute a model."""
+  by_jax = bool(model.layers) or model.jax_logits is not None
+  if not (by_jax if name == JAX else model.logits is not None):
+    other = TFF if name == JAX else JAX
+    raise validate.error("engine", f"be {other} for the model {model.name!r}", name)
 
 
 def check_installed(name: str) -> None:

@@ -43,11 +43,13 @@ class Step(NamedTuple):
   Attributes:
     centroids: After it, in the coordinates that the clients compute in; float32 (K, d).
     inertia: Of these, or None if no round told it.
+    num_sent: How many means a client sends, or None for as many as there are centroids.
   """
 
   stage: str
   centroids: np.ndarray
   inertia: float | None = None
+  num_sent: int | None = None
 
 
 # The rounds of a restart.  If the first one is GATHER, it sends the clients no centroids.
@@ -186,7 +188,10 @@ def kfed(search: Search) -> list[Steps]:
     rng = search.server_rng(restart, 0)
     return server_step.combined_from_farthest(means, first, num_clusters, rng)
 
-  return [[Step(GATHER, centroids(restart))] for restart in search.restarts]
+  return [
+      [Step(GATHER, centroids(restart), num_sent=options.local_clusters)]
+      for restart in search.restarts
+  ]
 
 
 def child_parent(search: Search) -> list[Steps]:
@@ -252,7 +257,9 @@ def _history(
             centroids=scaling.undo(step.centroids),
             inertia=None if step.inertia is None else step.inertia * inertia_unit,
             bytes_down=_BYTES * num_clusters * num_columns * sends_centroids,
-            bytes_up=_BYTES * (num_clusters * (num_columns + 1) + sends_inertia),
+            bytes_up=_BYTES * (
+                (step.num_sent or num_clusters) * (num_columns + 1) + sends_inertia
+            ),
         )
     )
   return tuple(records)

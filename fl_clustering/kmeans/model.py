@@ -104,7 +104,7 @@ class KMeansModel:
     """Returns which points (n, d) are beyond the radius, if there is one; booleans (n,)."""
     if self.radius is None:
       return np.zeros(len(points), bool)
-    return np.nansum(np.square(points), axis=1) > self.radius**2
+    return clustering_params.are_beyond(points, self.radius)
 
   def losses(self, points: np.ndarray) -> np.ndarray:
     """Returns what every point would add to the loss in every cluster, of shape (n, K).

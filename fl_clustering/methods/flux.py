@@ -90,7 +90,7 @@ def group(moments: np.ndarray, settings: Flux) -> np.ndarray:
   return hierarchical.agglomerate(distances, "single", None, radius)
 
 
-def _last_kernel_shape(model: model_lib.Model) -> tuple[int, ...]:
+def last_kernel_shape(model: model_lib.Model) -> tuple[int, ...]:
   """Returns the shape of the kernel of a model's last layer, which its bias follows."""
   kernel, bias = [(), (), *model.parameter_shapes.values()][-2:]
   if not kernel[1:] == bias == (model.num_classes,):
@@ -102,7 +102,7 @@ def _last_kernel_shape(model: model_lib.Model) -> tuple[int, ...]:
 
 def flux(settings: Flux, engine: engine_lib.Engine) -> method.Method:
   """Returns FLUX."""
-  shape = _last_kernel_shape(engine.model)
+  shape = last_kernel_shape(engine.model)
 
   def moments_of(
       pretrained: method.Pretrained, kernel: np.ndarray, clients: np.ndarray, by_label: bool

@@ -39,6 +39,7 @@ class Pretrained:
       trained last; `None` without such clients.
     cost: What phase 1 asked of the clients.
     own_weights_cost: The part of it that was for `client_weights` alone, after the rounds.
+    chose_num_clusters: Whether the number of clusters was chosen by `client_weights`.
   """
 
   initial_vector: np.ndarray
@@ -47,6 +48,7 @@ class Pretrained:
   new_client_weights: client_weights_lib.ClientWeights | None = None
   cost: cost_lib.Cost = cost_lib.Cost()
   own_weights_cost: cost_lib.Cost = cost_lib.Cost()
+  chose_num_clusters: bool = False
 
   @property
   def used_weights(self) -> client_weights_lib.ClientWeights:

@@ -89,7 +89,7 @@ METHODS = {
         flux.Flux, flux.flux, "FLUX",
         "Means and standard deviations of what the global model makes of every client's examples, "
         "over all and over each label.",
-        only_if_named=True, groups_by_features=True,
+        only_if_named=True, check_model=flux.last_kernel_shape, groups_by_features=True,
     ),
 }
 

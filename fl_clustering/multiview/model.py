@@ -8,6 +8,7 @@ from typing import Callable, Sequence
 
 import numpy as np
 
+from dp_clustering import clustering_params
 from dp_clustering import point_grid
 from fl_clustering.multiview import server_step
 from fl_clustering.multiview import sums
@@ -84,7 +85,7 @@ class FittedViews:
     """Returns which points (n, D) are beyond the norm of a view, if there are norms; booleans."""
     found = np.zeros(len(points), bool)
     for norm, place in zip(self.view_norms or (), sums.columns(self.on_grid.widths)):
-      found |= np.nansum(np.square(points[:, place]), axis=1) > norm**2
+      found |= clustering_params.are_beyond(points[:, place], norm)
     return found
 
   losses = distances

@@ -201,7 +201,8 @@ def aligned(clients: Clients) -> tuple[Clients, list[list[Any] | None]]:
         )
       if own is not None and expected is not None:
         data_frames.check_same_columns(own, expected, label, first)
-        tables[view] = np.asarray(table)[:, [own.index(column) for column in expected]]
+        places = {column: place for place, column in enumerate(own)}
+        tables[view] = np.asarray(table)[:, [places[column] for column in expected]]
   return clients.replaced(found), names
 
 

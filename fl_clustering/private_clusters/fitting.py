@@ -114,7 +114,7 @@ class Run:
   def _first_model(self) -> np.ndarray:
     """Returns the model that all start from, of shape (P,)."""
     model = self._sums.model
-    if len(model.parameter_shapes) == 2:
+    if len(model.layers) == 1:
       # One layer: its loss is convex, and what is random in a start would only be noise.
       return np.zeros(model.num_parameters, np.float32)
     parameters = model.initial_parameters(randomness.generator(self._seed, "initial_parameters"))

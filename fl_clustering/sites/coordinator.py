@@ -11,8 +11,10 @@ import numpy as np
 
 from clustering_basics import validate
 from dp_clustering import clustering_params
+from dp_clustering import refine
 from fl_clustering import fits
 from fl_clustering.kmeans import kmeans_config
+from fl_clustering.kmeans import split_and_swap
 from fl_clustering.multiview import multiview_config
 from fl_clustering.points import fitted
 from fl_clustering.points import privacy as privacy_lib
@@ -196,6 +198,11 @@ def with_privacy(
       config.algorithm, kmeans_config.Sums
   ):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
+  of_centers = refine if privacy is not None and not of_views else split_and_swap
+  asked, most = of_centers.largest_num_centers(config.n_clusters), federation.limits["centers"]
+  if asked > most:
+    rule = f"need no more than the federation file's limit of {most} centers in a question"
+    raise validate.error("n_clusters", rule, f"{config.n_clusters}, which needs {asked}")
   if config.privacy is not None:
     raise validate.error("privacy", "be left out: the federation file says it", config.privacy)
   if privacy is not None and of_views != isinstance(privacy, privacy_lib.ViewPrivacy):

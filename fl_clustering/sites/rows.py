@@ -28,8 +28,8 @@ def tables(
     raise validate.error("schema", rule, names)
   if is_private := federation.privacy is not None:
     found = saved.SavedTables.private(schemas)
-  else:  # No cell is missing.
-    found = saved.SavedTables.exact(schemas, np.zeros(federation.num_columns))
+  else:  # No cell is missing; later ones become the mean of the fit.
+    found = saved.SavedTables.exact(schemas, np.full(federation.num_columns, np.nan))
   if found.widths != federation.widths:
     rule = f"be {list(found.widths)}, as the schema says"
     raise validate.error("widths", rule, federation.widths)

@@ -83,12 +83,16 @@ class SavedTables:
 
   @classmethod
   def exact(cls, schemas: schema_lib.Schemas, fill: np.ndarray) -> SavedTables:
-    """Returns what is kept of tables in the data's units, in which missing cells become `fill`."""
+    """Returns what is kept of tables in the data's units, in which missing cells become `fill`.
+
+    Where that is NaN, they become the mean by which `fitted` scales.
+    """
     return cls(schemas, encode.FeatureScaling(np.zeros(len(fill)), np.ones(len(fill)), fill))
 
   def fitted(self, scaling: secure_sums.Scaling) -> SavedTables:
     """Returns the tables of a model that takes them as a fit without noise scaled them."""
-    own = encode.FeatureScaling(scaling.shift, scaling.factor, self.scaling.fill)
+    fill = np.where(np.isnan(self.scaling.fill), scaling.shift, self.scaling.fill)
+    own = encode.FeatureScaling(scaling.shift, scaling.factor, fill)
     return dataclasses.replace(self, scaling=own)
 
   def features(self, features: np.ndarray) -> np.ndarray:
@@ -153,14 +157,18 @@ class SavedTables:
 
     Raises:
       ValueError: If the folder can't be used, or the schema has other features.
-      BadTable: If a file can't be used, or lacks a column that the first one has.
+      BadTable: If a file can't be used, or lacks a column that another one has.
     """
     found = self.later(None if schema is None else views_lib.load(schema))
     if not self.has_views:
       later = found[schema_lib.NO_VIEW].without("split")
-      first = next(iter(folder_lib.files(directory).values()))
-      names = read_lib.header(first, later.delimiter)
-      lacking = [role for role in ("label", "key") if later.roles.get(role) not in (None, *names)]
+      headers = [
+          read_lib.header(path, later.delimiter) for path in folder_lib.files(directory).values()
+      ]
+      lacking = [
+          role for role in ("label", "key")
+          if not any(later.roles.get(role) in names for names in headers)
+      ]
       found = {schema_lib.NO_VIEW: later.without(*lacking)}
     later_ones = {view: dataclasses.replace(one, is_later=True) for view, one in found.items()}
     return folder_lib.open_folder(directory, later_ones)

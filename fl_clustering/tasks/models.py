@@ -6,6 +6,7 @@ of an example's features), and is called as (input_shape, num_classes, input_dty
 `model.Model`.
 """
 
+import dataclasses
 import functools
 from typing import Any, Mapping
 
@@ -49,13 +50,14 @@ def build(
         f"{input_dtype}",
         name,
     )
-  return _built(chosen, tuple(input_shape), num_classes, input_dtype)
+  return _built(name, chosen, tuple(input_shape), num_classes, input_dtype)
 
 
 # TFF's computations are built, and kept, once per model.  A process with many runs, such as a
 # study, would otherwise keep those of every run.
 @functools.cache
 def _built(
-    chosen: Any, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
+    name: str, chosen: Any, input_shape: tuple[int, ...], num_classes: int, input_dtype: str
 ) -> model_lib.Model:
-  return chosen(input_shape, num_classes, input_dtype)
+  # A user's row may return a model with another name; files have that of the row.
+  return dataclasses.replace(chosen(input_shape, num_classes, input_dtype), name=name)

@@ -7,6 +7,7 @@ warning, and more than a quarter of such clients is an error, as in `partition.p
 import dataclasses
 from typing import Any, Hashable, Iterable, Mapping, NamedTuple, Sequence
 
+from absl import logging
 import numpy as np
 
 from clustering_basics import validate
@@ -90,6 +91,8 @@ def task_from_arrays(
       if all(len(pair.y) >= shares.MIN_EXAMPLES_PER_CLIENT // len(pairs) for pair in pairs)
   }
   warnings = held_out.left_out_warnings(list(parts), kept)
+  for text in warnings:
+    logging.warning("%s", text)
   group_of = {f"{client_id}": group for client_id, group in (groups or {}).items()}
   unknown = [client_id for client_id in group_of if client_id not in parts]
   if unknown:

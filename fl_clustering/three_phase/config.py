@@ -16,7 +16,6 @@ from fl_clustering.engine import engines
 from fl_clustering.methods import grouping
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import held_out
-from fl_clustering.tasks import models
 from fl_clustering.tasks import registry as task_registry
 
 if TYPE_CHECKING:
@@ -255,10 +254,6 @@ class ThreePhaseConfig(held_out.HeldOut, task_registry.TaskOptions):
     self._complete_options_of("personal")
     for name in self.personal:
       self.method_settings(name)  # It checks its own options.
-      row = None if self.model is None else models.choose(self.model, **self.options_for("model"))
-      if row is not None and row.takes((28, 28, 1), "uint8"):
-        # What layers it has does not depend on the examples.
-        method_registry.PERSONAL[name].check_model(row((28, 28, 1), 2, "uint8"))
 
   def _check_sketch(self) -> None:
     if self.representation == grouping.SKETCH:

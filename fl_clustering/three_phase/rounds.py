@@ -71,14 +71,17 @@ def start(
   if repeat:
     parts.append(repeat)
     name = f"{name}_repeat_{repeat}"
-  if method.from_start:
-    return Start(name, method, state, own_cost, own_cost, stages.digest(*parts))
-  parts.append(pretrained.vector)
-  if method.uses_own_weights and pretrained.client_weights is not None:
-    parts.append(pretrained.client_weights.global_vector)
-  cost = pretrained.cost + own_cost
-  if not method.uses_own_weights:
-    cost -= pretrained.own_weights_cost
+  has_chosen_number = pretrained.chose_num_clusters and "num_clusters" in config.options_of(name)
+  needs_own_weights = method.uses_own_weights or has_chosen_number
+  cost = own_cost
+  if needs_own_weights or not method.from_start:
+    cost += pretrained.cost
+    if not needs_own_weights:
+      cost -= pretrained.own_weights_cost
+  if not method.from_start:
+    parts.append(pretrained.vector)
+    if method.uses_own_weights and pretrained.client_weights is not None:
+      parts.append(pretrained.client_weights.global_vector)
   return Start(name, method, state, cost, own_cost, stages.digest(*parts))
 
 

@@ -238,6 +238,7 @@ def run(
       config, engine, stage_runner, settings, _uses_weights(config, methods)
   )
   config, choice = _with_number_of_clusters(config, pretrained)
+  pretrained = dataclasses.replace(pretrained, chose_num_clusters=choice is not None)
   this = dataclasses.replace(this, config=config)
   starts = this.start(pretrained, settings)
   pretrained = _with_weights_in_file(pretrained, data_dir)

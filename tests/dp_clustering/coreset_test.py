@@ -50,6 +50,7 @@ class PrivateLshCoresetTest(parameterized.TestCase):
       split=[
           None, clustering_params.PrivacyBudgetSplit(0.2, 0.8),
           clustering_params.PrivacyBudgetSplit(0.1, 0.1),
+          clustering_params.PrivacyBudgetSplit(1e-7, 0.9),
       ],
       tree_param=[None, clustering_params.TreeParam(1, 1, 3), clustering_params.TreeParam(9, 1, 0)],
   )

@@ -75,6 +75,12 @@ class PointsAsTheyAreTest(parameterized.TestCase):
       for radius, share in ((2.0, 2 / 4), (0.4, 1)):
         self.assertEqual(metrics.nonprivate_clipped_share(points, radius), share)
 
+  def test_a_point_at_the_radius_is_not_beyond_it(self):
+    for width in range(2, 9):  # Rounding moves some of the norms beyond.
+      points = np.ones((1, width))
+      self.assertEqual(metrics.nonprivate_clipped_share(points, width**0.5), 0)
+      self.assertEqual(metrics.nonprivate_clipped_share(points, 0.999999 * width**0.5), 1)
+
 
 class ClusteringMetricsTest(absltest.TestCase):
 

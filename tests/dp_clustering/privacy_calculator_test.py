@@ -151,6 +151,12 @@ class VerifyTest(parameterized.TestCase):
     self.assertAlmostEqual(accounted / epsilon, 1, delta=1e-3)
     self.assertEqual(privacy_calculator.verify(_gaussian_events([]), 1.0, 1e-6), 0.0)
 
+  def test_as_many_equal_releases_as_a_long_training_has(self):
+    for epsilon in (1.0, 8.0):
+      multiplier = math.sqrt(2000) / privacy_calculator.gaussian_mu(epsilon, 1e-6)
+      accounted = privacy_calculator.verify(_gaussian_events(2000 * [multiplier]), epsilon, 1e-6)
+      self.assertAlmostEqual(accounted / epsilon, 1, delta=1e-3)
+
   def test_disagreement_names_both_numbers(self):
     event = _gaussian_events(0.99 * _unequal_multipliers(1.0, 1e-6))
     with self.assertRaisesRegex(RuntimeError, r"epsilon = 1\.01\d+ .*epsilon = 1 "):

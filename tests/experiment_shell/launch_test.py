@@ -78,6 +78,7 @@ class InProcessTest(parameterized.TestCase):
       (BrokenPipeError("that of a worker"), _OF_RUN, 1, "/results/run; --resume"),
       (ModuleNotFoundError("No module", name="tensorflow.python"), contextlib.nullcontext, 1,
        "tensorflow"),
+      (ModuleNotFoundError("`nvflare` must be installed"), contextlib.nullcontext, 1, "nvflare"),
       (KeyboardInterrupt(), contextlib.nullcontext, 130, "interrupted"),
   )
   def test_a_failure_ends_with_one_line(self, error, guard, code, message):

@@ -201,21 +201,18 @@ class OwnFilesTest(absltest.TestCase):
   def test_methods_that_group_by_features_place_by_them(self):
     frame = self._site().drop(columns=["sick"])
     for method, cluster in (("flux", "01"), ("kmeans", "g")):
-      folder = self.create_tempdir().full_path
-      shutil.copytree(os.path.join(self.folder, "model"), os.path.join(folder, "model"))
-      path = os.path.join(folder, "model", "model.json")
-      text = run_folder.read(folder, "model/model.json")
-      name = load_model.load_model(self.folder).method
-      with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace(f'"method": "{name}"', f'"method": "{method}"'))
-      shutil.copy(os.path.join(self.folder, "profiles.csv"), folder)
-      rows, _ = self._predict_and_print(self._later(x=frame), run=folder)
-      self.assertIn(rows[0]["cluster"][0], cluster)
-      os.remove(os.path.join(folder, "profiles.csv"))
-      rows, _ = self._predict_and_print(self._later(x=frame), run=folder)
+      run = self.create_tempdir().full_path
+      saved = dataclasses.replace(load_model.load_model(self.folder), method=method)
+      saved.save(model := os.path.join(run, "model"))
+      for folder in (run, model):  # A model says the same where the rest of its run isn't.
+        rows, _ = self._predict_and_print(self._later(x=frame), run=folder)
+        self.assertIn(rows[0]["cluster"][0], cluster)
+      shutil.rmtree(model)
+      dataclasses.replace(saved, means=None).save(model)
+      rows, _ = self._predict_and_print(self._later(x=frame), run=run)
       self.assertEqual(rows[0]["cluster"], "global")
-      with self.assertRaisesRegex(launch.InputError, "`fallback` must be global where the run has"):
-        self._predict_and_print(self._later(x=frame), "--fallback=profile", run=folder)
+      with self.assertRaisesRegex(launch.InputError, "`fallback` must be global"):
+        self._predict_and_print(self._later(x=frame), "--fallback=profile", run=run)
 
   def test_later_files_are_read_as_strictly(self):
     frame = self._site().astype({"age": object})

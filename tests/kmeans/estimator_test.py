@@ -136,6 +136,9 @@ class FederatedKMeansTest(parameterized.TestCase):
     sent = [(record.bytes_down, record.bytes_up) for record in model.history_[:4]]
     self.assertEqual(sent, [(0, 108), (72, 108), (72, 108), (72, 112)])
     self.assertEqual(_sample_fit("lloyd").history_[0].bytes_down, 72)
+    for local_clusters, bytes_up in ((None, 108), (4, 48)):
+      (gathered,) = _sample_fit("kfed", local_clusters=local_clusters).history_
+      self.assertEqual(gathered.bytes_up, bytes_up)
 
   def test_the_inertia_is_that_at_the_centers_also_before_they_settle(self):
     clients = numpy_reference.sample_clients(noise=3.0)

@@ -1,5 +1,6 @@
 """Tests of whole runs on a few clients of two kinds."""
 
+import dataclasses
 import math
 import os
 from unittest import mock
@@ -150,6 +151,14 @@ class FittingTest(parameterized.TestCase):
     self.assertEqual(seeds, {7})
     self.assertEqual(first.call_args.args[1], 0.8)
     self.assertEqual({call.args[2:5] for call in following.call_args_list}, {(12, 6, 0.8)})
+
+  def test_only_a_model_of_one_layer_starts_from_zero(self):
+    settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=6)
+    # Two arrays of somebody's own model may be two layers without biases.
+    for model, is_zero in ((_MODEL, True), (dataclasses.replace(_MODEL, layers=()), False)):
+      sums = mock.Mock(model=model, num_clients=_NUM_CLIENTS)
+      run = fitting.Run(settings, sums, 7, releases_lib.Releases(8.0, 1e-5, 7))
+      self.assertEqual(not run._first_model().any(), is_zero)
 
   def test_the_answer_to_a_round_is_taken_apart(self):
     settings = plan.PrivateClusters(2, 8.0, 1e-5, rounds=1)

@@ -19,6 +19,7 @@ from experiment_shell import tidy_tables
 from experiments.cluster_tables import __main__ as cluster_tables
 from experiments.cluster_tables import config as config_lib
 from experiments.cluster_tables import experiment
+from experiments.cluster_tables import summary
 from fl_clustering import load_model
 from fl_clustering.kmeans import FederatedKMeans
 from fl_clustering.multiview import FederatedMultiViewKMeans
@@ -38,13 +39,15 @@ _ADDRESS = "192.0.2.7"
 _BOUNDS = 60, 140
 
 
-def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0, has_outlier=False):
+def _sites(
+    folder, privacy, num_sites=3, widths=(5,), num_levels=0, has_outlier=False, rows=None
+):
   """Returns the sites of a folder, with the files of their federation; they may be there.
 
   The last so many columns are those of levels.
   """
   _, schema = sample_sites.write_schema(folder, widths, *_BOUNDS, num_levels=num_levels)
-  rows = sample_sites.rows_of(num_sites)
+  rows = rows or sample_sites.rows_of(num_sites)
   if num_levels:
     for own in rows.values():
       own[:, -num_levels:] = np.eye(num_levels)[np.arange(len(own)) % num_levels // 2]
@@ -60,12 +63,12 @@ def _sites(folder, privacy, num_sites=3, widths=(5,), num_levels=0, has_outlier=
   return sites
 
 
-def _fit(sites, exchange=None, resume=False, **settings):
+def _fit(sites, exchange=None, resume=False, folder="out", **settings):
   """Runs the experiment; returns the finished run."""
-  folder = sites.folder
-  schemas = views.load(os.path.join(folder, "schema.json"))
+  output_dir = os.path.join(sites.folder, folder)
+  schemas = views.load(os.path.join(sites.folder, "schema.json"))
   config = config_lib.Config(schemas, at_sites=True, **{"num_clusters": 4, **settings})
-  kit = os.path.join(folder, "kit")
+  kit = os.path.join(sites.folder, "kit")
   os.makedirs(kit, exist_ok=True)
 
   def open_operator(unused_kit, unused_sites, log, *unused_arguments):
@@ -78,13 +81,13 @@ def _fit(sites, exchange=None, resume=False, **settings):
   try:
     with mock.patch.object(nvflare_kit, "check_operator"):
       tidy_experiment.run(
-          experiment.EXPERIMENT, config, os.path.join(folder, "out"), resume=resume,
-          federation=os.path.join(folder, "federation.json"), kit=kit, seconds=1.0,
+          experiment.EXPERIMENT, config, output_dir, resume=resume,
+          federation=os.path.join(sites.folder, "federation.json"), kit=kit, seconds=1.0,
           seconds_to_join=1.0,
       )
   finally:
-    del sys.modules[_OPERATOR]
-  finished = finished_run.FinishedRun(os.path.join(folder, "out"))
+    sys.modules.pop(_OPERATOR, None)
+  finished = finished_run.FinishedRun(output_dir)
   tidy_report.report(experiment.EXPERIMENT, finished)
   return finished
 
@@ -99,6 +102,12 @@ def _fit_until_killed(folder, num_exchanges):
     return sites.exchange(requests)
 
   _fit(sites, exchange, epsilon=1.0)
+
+
+def _headline(finished):
+  tidy = tidy_experiment.tidy(experiment.EXPERIMENT, finished)
+  (row,) = summary.summarise(tidy, finished.document)["headline"].to_dict("records")
+  return row
 
 
 class FitTest(parameterized.TestCase):
@@ -121,6 +130,11 @@ class FitTest(parameterized.TestCase):
     np.testing.assert_array_equal(
         model.predictions(sites.rows["east"])["cluster"],
         one.predict({"east": sites.rows["east"]})["east"],
+    )
+    # A later row without numbers is one of means, not of zeros.
+    means = np.concatenate([*sites.rows.values()]).mean(axis=0, keepdims=True)
+    np.testing.assert_allclose(
+        model.tables.features(np.full((1, 5), np.nan)), model.tables.features(means), atol=1e-6
     )
     for what in ("EXACT", "hello", "keys", "ChildSums", "Scores"):
       self.assertIn(what, text)
@@ -212,10 +226,31 @@ class FitTest(parameterized.TestCase):
       self.assertGreater(before[name], 0)
       self.assertAlmostEqual((spent - before[name]) / scores["mu_spent"] ** 2, 1)
     load_model.load_model(finished.path)
+    self.assertEqual(_headline(finished)["verdict"], "private_at_sites_again")
     # What the report says left a site is what left it in the fit that is reported.
     num_exchanges = len(sites.sent) // len(sites.by_name)
     exchanges = tidy_tables.read(finished, "exchanges.csv")
     self.assertLen(exchanges, 3 * num_exchanges)  # Three numbers of each.
+
+  def test_a_kit_is_one_operators_at_a_time(self):
+    sites = _sites(self.create_tempdir().full_path, None)
+
+    def exchange(requests):
+      with self.assertRaisesRegex(launch.InputError, "^`kit` must be used by one program"):
+        _fit(sites, num_clusters=3, folder="other")
+      return sites.exchange(requests)
+
+    _fit(sites, exchange)
+    _fit(sites, num_clusters=3, folder="other")
+
+  def test_clusters_without_rows_are_not_counted(self):
+    folder = self.create_tempdir().full_path
+    rows = {name: 10 * np.eye(5)[[0, 1, 2]] for name in ("east", "north", "south")}
+    sites = _sites(folder, None, rows=rows)
+    with self.assertLogs(level="WARNING") as logs:
+      finished = _fit(sites)
+    self.assertEqual(_headline(finished)["clusters"], 3)
+    self.assertIn("3 of 4", "".join(logs.output))
 
   @parameterized.parameters(
       (None, {"epsilon": 1.0}, "epsilon"), (sample_sites.PRIVATE, {"epsilon": 5.0}, "epsilon"),

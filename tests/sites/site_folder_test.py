@@ -6,9 +6,12 @@ import shutil
 from unittest import mock
 
 from clustering_basics import atomic_file
+from experiment_shell import launch
+from experiments import site
 from fl_clustering.sites import federation as federation_lib
 from fl_clustering.sites import site_folder
 from fl_clustering.tables import read
+from tests.experiment_shell import in_process
 from tests.sites import sample_sites
 
 
@@ -24,6 +27,30 @@ class SiteFolderTest(sample_sites.TestCase):
     self.assertEqual(os.stat(found.path).st_mode & 0o077, 0)
     self.assertEqual(found.identity.public, self.made.identity.public)
     self.assertTrue(os.path.isabs(found.data_dir) and os.path.isabs(found.schema_path))
+
+  def test_a_key_that_can_not_be_handed_out_binds_no_rows(self):
+    data_dir = self.create_tempdir("new_rows").full_path
+    shutil.copy(os.path.join(self.made.data_dir, "north.csv"), data_dir)
+    given = [f"--data_dir={data_dir}", f"--schema={self.made.schema_path}"]
+    made = [os.path.join(self.sites.folder, name) for name in ("first", "second", "third")]
+    self.addCleanup(os.chdir, os.getcwd())
+    os.chdir(gone := self.create_tempdir("gone").full_path)
+    os.rmdir(gone)  # So that no file can be written there.
+    with self.assertRaises(launch.InputError):
+      in_process.run_main(site.main, "--new=east", f"--site_dir={made[0]}", *given)
+    self.assertFalse(os.path.exists(made[0]))
+
+    os.chdir(self.sites.folder)
+    with self.assertRaisesRegex(launch.InputError, "`site_dir` must"):
+      in_process.run_main(site.main, "--new=east", f"--site_dir={self.made.path}", *given)
+    self.assertFalse(os.path.exists("east.pub"))
+
+    printed = in_process.run_main(site.main, "--new=east", f"--site_dir={made[1]}", *given)
+    with open("east.pub", encoding="utf-8") as file:
+      self.assertIn(file.read(), printed)
+    # The rows have a ledger now.
+    with self.assertRaisesRegex(launch.InputError, "`data_dir` must"):
+      in_process.run_main(site.main, "--new=west", f"--site_dir={made[2]}", *given)
 
   def test_one_program_at_a_time_has_it(self):
     self.made.lock()

@@ -1,8 +1,11 @@
+from unittest import mock
+
 from absl.testing import parameterized
 import numpy as np
 import tensorflow as tf
 
 from fl_clustering.tasks import models
+from fl_clustering.tasks import networks
 
 _layers = tf.keras.layers
 # From a model's name to its layers in Keras.
@@ -104,6 +107,16 @@ class ModelsTest(parameterized.TestCase):
     for name, hidden_units in (("cnn", "3"), *(("mlp", value) for value in wrong)):
       with self.assertRaisesRegex(ValueError, "^`hidden_units`"):
         models.choose(name, hidden_units=hidden_units)
+
+  def test_a_model_has_the_name_by_which_it_is_found(self):
+
+    class Mine(networks.Mlp):
+
+      def __call__(self, input_shape, num_classes, input_dtype):
+        return models.build("logistic", input_shape, num_classes, input_dtype)
+
+    with mock.patch.dict(models.MODELS, {"mine": Mine}):
+      self.assertEqual(models.build("mine", (4,), 2, "float32").name, "mine")
 
   def test_integers_count_as_numbers(self):
     model = models.build("mlp", (3,), 2, "int32")

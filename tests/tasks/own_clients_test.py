@@ -142,9 +142,11 @@ class TaskFromArraysTest(parameterized.TestCase):
 
   def test_clients_too_small_are_left_out_with_a_warning(self):
     clients = {**_CLIENTS, "one": _table(300, 1), "d": _table(400, 5)}
-    task = _task(clients)
+    with self.assertLogs(level="WARNING") as logs:
+      task = _task(clients)
     self.assertEqual(task.client_ids, ("b", "a", "7", "d"))
     self.assertIn("(one)", task.warnings[0])
+    self.assertIn(task.warnings[0], logs.output[0])
     clients["no test"] = (_table(500, 5), _table(600, 0))
     with self.assertRaisesRegex(ValueError, "`clients`"):
       _task(clients)

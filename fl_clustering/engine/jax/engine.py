@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from clustering_basics import randomness
-from clustering_basics import validate
 from fl_clustering.engine import engine
+from fl_clustering.engine import engines
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import blocks as blocks_lib
 from fl_clustering.engine.jax import client_pool
@@ -56,8 +56,7 @@ class Engine(engine.Engine):
     Raises:
       ValueError: For a model that only TensorFlow can compute.
     """
-    if not task.model.layers and task.model.jax_logits is None:
-      raise validate.error("engine", f"be tff for the model {task.model.name!r}", "jax")
+    engines.check_model(engines.JAX, task.model)
     super().__init__(task, batch_size, seed, schedule)
     self._blocks = blocks_lib.plan(task.model, batch_size, devices, clients_per_block)
     pooled = {part: task.pooled(part) for part in (_TRAIN, _TEST, _VALIDATION)}

@@ -12,8 +12,8 @@ from typing import Any, Callable, Iterable, Iterator, Sequence, TYPE_CHECKING
 
 import numpy as np
 
-from clustering_basics import validate
 from fl_clustering.engine import engine
+from fl_clustering.engine import engines
 from fl_clustering.engine import participation
 from fl_clustering.engine import personalization
 from fl_clustering.engine.tff import client_files
@@ -57,8 +57,7 @@ class Engine(engine.Engine):
     Raises:
       ValueError: For a model that only JAX can compute.
     """
-    if task.model.logits is None:
-      raise validate.error("engine", f"be jax for the model {task.model.name!r}", "tff")
+    engines.check_model(engines.TFF, task.model)
     self.files = client_files.write_client_files(task, data_dir)
     super().__init__(task, batch_size, seed, schedule)
     self._how = task.model, batch_size, learning_rate

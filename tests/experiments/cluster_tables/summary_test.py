@@ -4,6 +4,7 @@ import pandas as pd
 from sklearn import metrics
 
 from experiments.cluster_tables import config
+from experiments.cluster_tables import fitted_rows
 from experiments.cluster_tables import summary
 from fl_clustering.points import privacy
 from fl_clustering.tables import schema as schema_lib
@@ -108,6 +109,15 @@ class ExactTest(parameterized.TestCase):
       self.assertEqual((row["verdict"], row["clusters"]), (verdict, 6))
       self.assertEqual(row.get("numbers", 6), 3 if verdict == "levels" else 6)
       self.assertEqual(tuple(frames["selection"]["silhouette_of_numbers"]), numbers)
+
+
+class AtSitesTest(absltest.TestCase):
+
+  def test_columns_may_have_our_names(self):
+    centroids = pd.DataFrame([[0, 1.5, 2.5], [1, 3.5, 4.5]], columns=["cluster", "cluster", "b"])
+    frame = fitted_rows.exact_frame(centroids)
+    self.assertEqual([*map(str, frame)], ["column", "0", "1"])
+    self.assertEqual(frame.to_numpy().tolist(), [["cluster", 1.5, 3.5], ["b", 2.5, 4.5]])
 
 
 class PrivateTest(absltest.TestCase):

@@ -100,6 +100,12 @@ class CellsTest(absltest.TestCase):
     self.assertAlmostEqual(row["value"], (0.01 + 0.04 + 0.09) / 3)
     method.assert_called_once_with(dataset, 2, 0.5, 1e-4, benchmark.cell_seed(5, **cell))
 
+  def test_a_budget_for_which_there_is_no_noise_fails_its_cell(self):
+    dataset = data.BenchmarkDataset("letter", np.eye(9), "nine points", num_clients=3)
+    whole = tidy_experiment.Run(_config(seed=5), {"letter": dataset}, "")
+    with self.assertRaises(_EXPERIMENT.failures):
+      _EXPERIMENT.measure(whole, dataset="letter", method="refine_none", k=2, epsilon=1e10, run=0)
+
 
 class BenchmarkConfigTest(parameterized.TestCase):
 

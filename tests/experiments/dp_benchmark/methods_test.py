@@ -70,9 +70,11 @@ class MethodsTest(parameterized.TestCase):
       return mock.Mock()
 
     with mock.patch.dict(clustering.METHODS, {method: found}):
-      for dataset in (_clusters(unit_points=20), _clusters(public_num_points=5000)):
-        methods.METHODS[method].run(dataset, 3, 1.0, 1e-6, 0)
-    self.assertEqual(public, [None, 5000])
-    together, one = (privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets)
-    self.assertAlmostEqual(together, one / 20, places=6)
-    self.assertEqual((budgets[1].epsilon, budgets[1].delta), (1.0, 1e-6))
+      for dataset in (_clusters(unit_points=50), _clusters(public_num_points=5000)):
+        # At the larger delta, a fiftieth of the mu has no epsilon.
+        for delta in (1e-6, 0.01):
+          methods.METHODS[method].run(dataset, 3, 1.0, delta, 0)
+    self.assertEqual(public, [None, None, 5000, 5000])
+    mus = [privacy_calculator.gaussian_mu(own.epsilon, own.delta) for own in budgets]
+    np.testing.assert_allclose(mus[:2], np.divide(mus[2:], 50), rtol=1e-6)
+    self.assertEqual([(own.epsilon, own.delta) for own in budgets[2:]], [(1.0, 1e-6), (1.0, 0.01)])

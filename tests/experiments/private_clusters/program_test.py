@@ -1,5 +1,6 @@
 """Runs the program of private clusters as a user does; its files are read."""
 
+import dataclasses
 import glob
 import json
 import os
@@ -15,6 +16,7 @@ from dp_clustering import noise
 from experiment_shell import launch
 from experiment_shell import tidy_report
 from experiments.private_clusters import __main__ as private_clusters
+from experiments.private_clusters import data
 from experiments.private_clusters import release
 from experiments.private_clusters import simulation
 from fl_clustering import runtime
@@ -109,6 +111,22 @@ class SimulationTest(_ProgramTest):
     self.assertIn("NOT private", run_folder.read(self.folder, "report.html"))
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
+
+  def test_a_model_that_the_engine_can_not_compute_is_refused(self):
+    load = data.load
+
+    def of_keras(*arguments):
+      clients = load(*arguments)
+      model = dataclasses.replace(clients.model, layers=(), jax_logits=None)
+      return dataclasses.replace(clients, model=model)
+
+    with mock.patch.object(data, "load", of_keras):
+      self._check_refused("^`engine` must be tff", "keras", "--engine=jax")
+
+  def test_data_of_a_later_seed_that_can_not_be_used_fail_its_cell(self):
+    run = mock.Mock(data=mock.Mock(side_effect=ValueError("`num_clients` must be smaller")))
+    with self.assertRaises(simulation.EXPERIMENT.failures):
+      simulation.EXPERIMENT.measure(run, method="fedavg", epsilon=1.0, seed=2)
 
   def test_clients_gain_from_training_alone_where_one_model_can_not_fit_all(self):
     scores = {

@@ -20,6 +20,7 @@ from fl_clustering.engine import device_memory
 from fl_clustering.engine import divergence
 from fl_clustering.engine import participation
 from fl_clustering.tasks import held_out
+from fl_clustering.tasks import models
 from fl_clustering.three_phase import checkpoint
 from fl_clustering.three_phase import own_code
 from fl_clustering.three_phase import result as result_lib
@@ -306,7 +307,17 @@ class TunedCellsTest(parameterized.TestCase):
     )
     self.assertEmpty([*found["tuning"], *found["problems"]])
 
-  @parameterized.parameters((2, 3 + 2), (1, 1))
+  def test_what_no_tuning_run_needed_a_reported_one_may_match(self):
+    self._choose(kmeans="0.1", fedavg="0.2")
+
+    found = self._measure(1)
+
+    self.assertEqual(self.runs, [
+        (1, 0.1, {"kmeans"}, 0), (1, 0.2, {"fedavg", "fedavg_matched"}, 16),
+    ])
+    self.assertIn("fedavg_matched", {row["method"] for row in found["results"]})
+
+  @parameterized.parameters((2, 3 + 2), (1, 2))
   def test_a_phase_1_that_diverges_fails_what_has_the_candidate(self, seed, num_failed):
     self._choose(kmeans="0.1", fedavg="0.2")
 
@@ -334,6 +345,10 @@ class TunedCellsTest(parameterized.TestCase):
         [row["method"] for row in found["problems"]], ["fedavg", "fedavg_matched"]
     )
 
+  def test_models_that_do_not_fit_into_memory_fail_the_cell(self):
+    with self.assertRaises(cells.EXPERIMENT.failures):
+      self._measure(2, mock.Mock(side_effect=run_lib.TooLarge("`num_clients` must be less")))
+
   def test_a_setting_without_any_candidate_has_no_run(self):
     self._choose()
     os.mkdir(os.path.join(self.folder, "checkpoints"))
@@ -354,6 +369,15 @@ class LoadTest(parameterized.TestCase):
       for task.clients.validation in (None, others):
         with self.assertRaisesRegex(ValueError, "^`validation_share` must "):
           cells.load_task(study, None, "iid", 0, 0)
+
+  def test_a_model_that_a_method_can_not_work_with_is_refused(self):
+    study = sample_study.config(("iid",), personal=("fedrep",))
+    task = mock.MagicMock(model=models.build("logistic", (4,), 2, "float32"))
+    with (
+        mock.patch.object(cells.task_registry, "load_task", return_value=task),
+        self.assertRaisesRegex(ValueError, "^`model` must"),
+    ):
+      cells.load_task(study, None, "iid", 0, 0)
 
   def test_processes_import_the_modules_of_methods_of_others(self):
     with (
@@ -422,6 +446,7 @@ class StudyConfigTest(parameterized.TestCase):
       ("two_tuned", {"learning_rates": (0.1, 0.2), "tune": "ifca_restarts:1,3"}, "tune"),
       ("unknown_option", {"tune": "rate:1,3"}, "tune"),
       ("of_all", {"tune": "num_clients:8,9"}, "tune"),
+      ("of_others", {"tune": "ifca_start:random,grouped"}, "tune"),
       ("no_number", {"tune": "ifca_restarts:1,few"}, "ifca_restarts"),
       ("of_no_method", {"tune": "cfl_gap:0.1,0.2"}, "cfl_gap"),
       ("nothing_tuned", {"tuning_seeds": 2}, "tuning_seeds"),

@@ -177,6 +177,19 @@ class SummaryTest(parameterized.TestCase):
         ("kmeans", 1): 100, ("fedavg", 1): 100, ("fedavg", 2): 200,
     })
 
+  def test_what_one_method_gains_over_each_is_not_gained_by_one_over_both(self):
+    def scores_of(unused_setting, seed, unused_fold):
+      fedavg = 0.1 + 0.2 * seed
+      return {
+          "fedavg": fedavg, "local": 0.99, "finetuned": 0.2,
+          "kmeans": fedavg + 0.05 + seed / 1000, "ifca": 0.3 + seed / 1000,
+      }
+
+    frames = self._frames(scores_of, sample_study.config(("rotated",), num_seeds=4))
+
+    (row,) = frames["headline"].to_dict("records")
+    self.assertEqual((row["verdict"], row["both"]), ("fedavg", ""))
+
   @parameterized.named_parameters(
       ("both", 0.6, 3, "both", "rotated, iid", "rotated"),
       ("fedavg", 0.9, 3, "fedavg", "rotated, iid", ""),

@@ -8,6 +8,7 @@ from absl.testing import parameterized
 
 from experiment_shell import tidy_experiment
 from experiments.three_phase_emnist import data
+from experiments.three_phase_emnist import experiment
 from experiments.three_phase_emnist import flags
 from fl_clustering.methods import registry as method_registry
 from fl_clustering.tasks import models
@@ -111,6 +112,31 @@ class DescriptionTest(parameterized.TestCase):
         else:
           with self.assertRaisesRegex(ValueError, f"^`engine` {asked or ''}"):
             data.with_engine({"seed": 1, "engine": asked})
+
+
+class CheckModelTest(parameterized.TestCase):
+
+  @parameterized.parameters(
+      ("`engine` must be tff", {"engine": "jax"}, {"layers": ()}),
+      ("`model` must", {"personal": ("fedrep",)}, {}), ("`model` must", {"methods": ("flux",)}, {}),
+  )
+  def test_a_model_that_nothing_can_work_with_is_refused_before_the_run(
+      self, message, settings, changes
+  ):
+    config = config_lib.ThreePhaseConfig(**{
+        "dataset": "idx", "num_clients": 4, "methods": (), "engine": "tff", **settings,
+    })
+    model = dataclasses.replace(
+        models.build("logistic", (4,), 2, "float32"), jax_logits=None, **changes
+    )
+    if config.methods == ("flux",):  # Its last layer has no bias.
+      model = dataclasses.replace(model, parameter_shapes={"kernel": (4, 2)})
+    task = mock.MagicMock(model=model)
+    with (
+        mock.patch.object(task_registry, "load_task", return_value=task),
+        self.assertRaisesRegex(ValueError, message),
+    ):
+      experiment.EXPERIMENT.load(config, None)
 
 
 class CompletedTest(parameterized.TestCase):

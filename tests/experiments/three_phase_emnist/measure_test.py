@@ -177,8 +177,12 @@ class ProfilesTest(absltest.TestCase):
         "kmeans", np.zeros((2, task.num_parameters), np.float32), _CLUSTERS, task.tables,
         {"name": "logistic"},
     )
-    text = measure.profiles_text(self.task, self.saved)
+    text = self._text(self.saved)
     self.rows = list(csv.DictReader(io.StringIO(text)))
+
+  def _text(self, saved):
+    profiles = measure.scaled_profiles(self.task, saved)
+    return measure.profiles_text(self.task.tables, profiles)
 
   def test_moments_are_those_of_the_training_rows_in_the_data_s_units(self):
     for cluster, members in enumerate(("ac", "bc")):
@@ -197,7 +201,7 @@ class ProfilesTest(absltest.TestCase):
 
   def test_zeros_and_constants_are_exact(self):
     only = dataclasses.replace(self.saved, clusters={**_CLUSTERS, "c": (0,)})
-    text = measure.profiles_text(self.task, only)
+    text = self._text(only)
     found = {(row["cluster"], row["feature"]): row for row in csv.DictReader(io.StringIO(text))}
     for place, mean in ((("1", "dose"), "0"), (("0", "same"), "7"), (("1", "same"), "7")):
       self.assertEqual((found[place]["mean"], found[place]["standard_deviation"]), (mean, "0"))
