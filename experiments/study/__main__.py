@@ -1,7 +1,7 @@
 """The study: does grouping clients help, which method does it best, and is the gain real?
 
   bazel run experiments:study -- \\
-      --flagfile=experiments/presets/study_digits.flags --output_dir=out
+      --flagfile=experiments/presets/study_tuned.flags --output_dir=out
 
 Methods are compared in several settings, with several seeds and, with --num_folds, folds.  A
 study that was interrupted goes on with --resume.  Of the flags of a single run, --partition,
