@@ -85,8 +85,10 @@ class SavedClusters:
         "feature_names": list(self.tables.schema.feature_names),
         "tables": self.tables.to_json(),
     }
-    arrays = {"vectors": self.vectors, "global_vector": self.global_vector, "means": self.means}
-    arrays = {name: array for name, array in arrays.items() if array is not None}
+    optional = {"global_vector": self.global_vector, "means": self.means}
+    arrays = {"vectors": self.vectors} | {
+        name: array for name, array in optional.items() if array is not None
+    }
     model_folder.write(directory, self.KIND, document, arrays)
 
   @classmethod

@@ -227,14 +227,15 @@ def _parts(whole: tidy_experiment.Run, setting: str, seed: int) -> list[Part]:
   chosen = tidy_tables.read(
       finished_run.FinishedRun(whole.folder), tidy_tables.file_name(tuning.CHOSEN), tuning.COLUMNS
   )
-  found = [Part(*one) for one in tuning.takers(chosen, setting).items()]
-  if not any(part.has(method_registry.FEDAVG_MATCHED) for part in found):
+  fedavg, matched = method_registry.FEDAVG, method_registry.FEDAVG_MATCHED
+  takers = tuning.takers(chosen, setting)
+  if not any(matched in methods for methods in takers.values()):
     # No run for tuning needed it; one that is reported may.
-    found = [
-        dataclasses.replace(part, methods=(*part.methods, method_registry.FEDAVG_MATCHED))
-        if part.has(method_registry.FEDAVG) else part for part in found
-    ]
-  return sorted(found, key=lambda part: part.has(method_registry.FEDAVG_MATCHED))
+    takers = {
+        candidate: (*methods, matched) if fedavg in methods else methods
+        for candidate, methods in takers.items()
+    }
+  return sorted([Part(*one) for one in takers.items()], key=lambda part: part.has(matched))
 
 
 def _tuning_rows(
