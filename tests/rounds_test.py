@@ -372,8 +372,7 @@ class StartTest(absltest.TestCase):
         own_weights_cost=cost.Cost(10, 20, 30),
     )
     one = method.Method(lambda pretrained, rng: None, None, None)
-    of_phase_1 = {"uses_own_weights": False}
-    from_start = {**of_phase_1, "from_start": True}
+    of_phase_1, from_start = {"uses_own_weights": False}, {"from_start": True}
     for name, chosen, changes, expected in (
         ("fedavg", False, {}, (100, 200, 300)), ("fedavg", False, of_phase_1, (90, 180, 270)),
         ("fedavg", False, from_start, (0, 0, 0)), ("pacfl", False, from_start, (0, 0, 0)),

@@ -72,11 +72,10 @@ def start(
     parts.append(repeat)
     name = f"{name}_repeat_{repeat}"
   has_chosen_number = pretrained.chose_num_clusters and "num_clusters" in config.options_of(name)
-  needs_own_weights = method.uses_own_weights or has_chosen_number
   cost = own_cost
-  if needs_own_weights or not method.from_start:
+  if has_chosen_number or not method.from_start:
     cost += pretrained.cost
-    if not needs_own_weights:
+    if not (has_chosen_number or method.uses_own_weights):
       cost -= pretrained.own_weights_cost
   if not method.from_start:
     parts.append(pretrained.vector)
