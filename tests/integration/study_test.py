@@ -294,7 +294,7 @@ class SettingsTest(parameterized.TestCase):
       ("settings=iid,sorted", "settings"), ("jobs=0", "jobs"),
       ("partition=iid", "partition"), ("settings=natural", "partition"),
       ("num_clients=61", "num_clients"), ("cluster=nowhere", "cluster"),
-      ("learning_rates=0.1", "learning_rates"), ("tune=ifca_start:random,warm", "ifca_start"),
+      ("learning_rates=0.1", "learning_rates"), ("tune=ifca_restarts:1,few", "ifca_restarts"),
   )
   def test_bad_input_writes_nothing(self, flag, name):
     folder = os.path.join(_base, "bad")
