@@ -198,7 +198,7 @@ def with_privacy(
       config.algorithm, kmeans_config.Sums
   ):
     raise validate.error("algorithm", "be 'sums' at sites", config.algorithm.name)
-  of_centers = refine if privacy is not None and not of_views else split_and_swap
+  of_centers = split_and_swap if privacy is None else refine
   asked, most = of_centers.largest_num_centers(config.n_clusters), federation.limits["centers"]
   if asked > most:
     rule = f"need no more than the federation file's limit of {most} centers in a question"

@@ -297,15 +297,16 @@ class SitesThatFailTest(sample_sites.TestCase):
 
   @parameterized.parameters(
       # By noise, three centers of each cluster are asked about at once; exactly, also 32.
-      (sample_sites.PRIVATE, (5,), 2, 3), (None, (5,), 10, 11), (None, sample_sites.WIDTHS, 10, 11),
+      (sample_sites.PRIVATE, (5,), 2, 3), (sample_sites.VIEWS, sample_sites.WIDTHS, 2, 3),
+      (None, (5,), 10, 11), (None, sample_sites.WIDTHS, 10, 11),
   )
   def test_no_fit_asks_about_more_centers_than_the_file_allows(self, privacy, widths, most, beyond):
     limits = {"centers": 6 if privacy else 32}
     kind = kmeans_config.KMeansConfig if len(widths) == 1 else multiview_config.MultiViewConfig
     federation = self.make(widths=widths, privacy=privacy, limits=limits).federation
-    coordinator_lib.with_privacy(kind(most), federation)
+    coordinator_lib.with_privacy(kind(most, standardize=False), federation)
     with self.assertRaisesRegex(ValueError, "^`n_clusters` must"):
-      coordinator_lib.with_privacy(kind(beyond), federation)
+      coordinator_lib.with_privacy(kind(beyond, standardize=False), federation)
 
   def test_a_fit_costs_what_the_file_allows_or_less(self):
     config, exact = kmeans_config.KMeansConfig(2), self.make().federation
