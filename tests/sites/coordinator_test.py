@@ -302,7 +302,8 @@ class SitesThatFailTest(sample_sites.TestCase):
   )
   def test_no_fit_asks_about_more_centers_than_the_file_allows(self, privacy, widths, most, beyond):
     limits = {"centers": 6 if privacy else 32}
-    settings = {"standardize": False, "tol": 0.0, "n_init": 1} if privacy == sample_sites.VIEWS else {}
+    of_views = {"standardize": False, "tol": 0.0, "n_init": 1}
+    settings = of_views if privacy == sample_sites.VIEWS else {}
     kind = kmeans_config.KMeansConfig if len(widths) == 1 else multiview_config.MultiViewConfig
     federation = self.make(widths=widths, privacy=privacy, limits=limits).federation
     coordinator_lib.with_privacy(kind(most, **settings), federation)
