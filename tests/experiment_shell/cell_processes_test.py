@@ -8,7 +8,6 @@ from unittest import mock
 
 from absl.testing import absltest
 from absl.testing import parameterized
-import sklearn.cluster  # It loads OpenMP.  pylint: disable=unused-import
 import threadpoolctl
 
 from experiment_shell import cell_processes
@@ -107,6 +106,9 @@ class ClusterTest(parameterized.TestCase):
     self.assertIsInstance(by_number[0], ZeroDivisionError)
 
   def test_has_modules_and_variables_before_what_it_measures_with(self):
+    # It loads OpenMP.  Not above, as every process that measures would wait for it.
+    import sklearn.cluster  # pylint: disable=unused-import
+
     sys.modules.pop("colorsys", None)
     processes = cell_processes.Processes({"OMP_NUM_THREADS": "1", "OF_CELLS": "2"}, ["colorsys"])
     self.enter_context(mock.patch.dict(os.environ))
