@@ -103,6 +103,13 @@ print(private.fit(np.concatenate(clients)).cluster_centers_.shape)
 for algorithm in kmeans_config.ALGORITHMS:
   print(algorithm, FederatedKMeans(2, algorithm).fit(clients).cluster_centers_.shape)
 """
+# A program that locks files, as some systems can't.
+_LOCKING = """
+import runpy, sys
+del sys.modules["fcntl"]
+sys.argv = {}
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 # Three sites by function calls, and with NVFlare their kits.
 _SITES = """
 import importlib.machinery, importlib.util, sys
@@ -224,12 +231,13 @@ class LightInstallTest(parameterized.TestCase):
         ),
         label="b",
     ).write(str(self.folder / "schema.json"))
-    arguments = (
+    arguments = [
         "experiments.private_clusters", "--dataset=files", "--data_dir=data",
         "--schema=schema.json", "--num_clusters=2", "--clients_per_round=2", "--rounds=2",
         "--delta=0.3", "--output_dir=out",
-    )
-    self._run(*arguments)
+    ]
+    self.assertIn("`output_dir` must", self._run(*arguments, code=2)[1])
+    self._run(_LOCKING.format(arguments))
     released = self.folder / "out" / "released"
     before = {path.name: path.read_bytes() for path in released.iterdir() if path.is_file()}
     self.assertContainsSubset(("ledger.csv", "models.npz", "report.html"), before)
@@ -238,7 +246,7 @@ class LightInstallTest(parameterized.TestCase):
     (self.folder / "out" / "report.html").unlink()
     for name in before:
       (released / name).unlink()
-    self._run(*arguments, "--resume")
+    self._run(_LOCKING.format([*arguments, "--resume"]))
     self.assertEqual({name: (released / name).read_bytes() for name in before}, before)
 
   @absltest.skipUnless(engines.is_installed(engines.JAX), "JAX is an extra")

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+from unittest import mock
 
 from absl.testing import absltest
 
@@ -42,6 +43,12 @@ class TestSummaryTest(absltest.TestCase):
         self._summary(("TIMEOUT", None), ("FAILED", "")),
         "tests: 2 passed, 2 failed, 2 skipped (2 programs)\n",
     )
+
+  def test_a_program_that_crashes_leaves_an_empty_report(self):
+    with mock.patch(f"{__name__}._CASES", ""):
+      self.assertEqual(
+          self._summary(("FAILED", "")), "tests: 0 passed, 1 failed, 0 skipped (1 programs)\n"
+      )
 
   def test_none(self):
     self.assertEqual(self._summary(), "tests: none ran\n")

@@ -190,7 +190,7 @@ class SitesThatFailTest(sample_sites.TestCase):
   @parameterized.parameters(0, 1, 2)  # In the place of hello, of keys, of a round.
   def test_whatever_a_site_answers_is_one_line_that_names_it(self, num_before):
     rng = np.random.default_rng(num_before)
-    for number, own in enumerate(_answers(rng, nightly.either(50, 3000))):
+    for number, own in enumerate(_answers(rng, nightly.either(50, 1000))):
       if number % 100 == 0:
         sites = self.make()  # Which take part in so many sessions.
       turns = iter(range(10**6))
