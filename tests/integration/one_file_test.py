@@ -150,12 +150,11 @@ class OneFileTest(absltest.TestCase):
     task = registry.load_task(registry.TaskOptions(
         dataset="digits", num_clients=20, partition="rotated", dirichlet_alpha=0.5
     ))
-    ours, theirs = [], []
-    for seed in range(3):
-      found, _ = example.three_phases(_clients(task), np.random.default_rng(seed))
-      accuracies, _ = _of_the_engine(task, batch_size=example.BATCH_SIZE, seed=seed)
-      ours.append([found[name].mean() for name in _METHODS])
-      theirs.append([accuracies[name].mean() for name in _METHODS.values()])
+    found, _ = example.three_phases(_clients(task), np.random.default_rng(0))
+    accuracies, _ = _of_the_engine(task, batch_size=example.BATCH_SIZE)
 
     # Phase 1 and FedAvg differ by a few points from seed to seed.
-    np.testing.assert_allclose(np.mean(ours, 0), np.mean(theirs, 0), atol=0.08)
+    for name, of_engine in _METHODS.items():
+      np.testing.assert_allclose(
+          found[name].mean(), accuracies[of_engine].mean(), atol=0.1, err_msg=name
+      )
