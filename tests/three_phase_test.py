@@ -8,11 +8,11 @@ import numpy as np
 
 from fl_clustering.engine import cost
 from fl_clustering.engine import divergence
+from fl_clustering.engine import engines
 from fl_clustering.engine import metrics
 from fl_clustering.engine import participation
 from fl_clustering.engine.jax import engine as jax_engine
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine
 from fl_clustering.methods import controls
 from fl_clustering.methods import num_clusters
 from fl_clustering.methods import registry as methods_registry
@@ -25,7 +25,6 @@ from fl_clustering.three_phase import run as run_lib
 from fl_clustering.three_phase import stages
 from tests import drawn_seeds
 from tests import letters
-from tests import local_runtime
 from tests import nightly
 from tests import run_recorder
 from tests import small_task
@@ -36,13 +35,13 @@ _task = None
 def setUpModule():
   global _task
   _task = small_task.small_task()
-  local_runtime.use()
 
 
+# With JAX: its runs take less time than those of TFF.
 def _config(**settings):
   return config_lib.ThreePhaseConfig(**{
       "dataset": "digits", "num_clients": 5, "pretrain_rounds": 2, "cluster_rounds": 2,
-      "methods": ("kmeans",), "control_repeats": 0, **settings,
+      "methods": ("kmeans",), "control_repeats": 0, "engine": engines.JAX, **settings,
   })
 
 
@@ -192,16 +191,13 @@ class ThreePhaseTest(parameterized.TestCase):
     }
     result, _ = _recorded_run(settings)
     config = _config(**settings)
-    with tempfile.TemporaryDirectory() as folder:
-      of_task = engine.Engine(
-          _task, folder, config.batch_size, config.learning_rate, config.seed
-      )
-      weights = result.client_weights
-      vectors = weights.mean_of(weights.clients)[None]
-      # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
-      for round_num in (4, 5):
-        round_ = participation.Round(round_num, weights.clients, config.client_epochs_per_round)
-        vectors, _ = of_task.train(vectors, (weights.clients,), round_)
+    of_task = jax_engine.Engine(_task, config.batch_size, config.learning_rate, config.seed)
+    weights = result.client_weights
+    vectors = weights.mean_of(weights.clients)[None]
+    # Rounds 1 and 2 are phase 1's, 3 is kept for the grouping epochs.
+    for round_num in (4, 5):
+      round_ = participation.Round(round_num, weights.clients, config.client_epochs_per_round)
+      vectors, _ = of_task.train(vectors, (weights.clients,), round_)
     np.testing.assert_allclose(result.methods["fedavg"].vectors, vectors, atol=1e-6)
     # Own weights are of as many epochs as the round had.
     sizes = [len(client.train) for client in _task.clients]

@@ -25,6 +25,8 @@ from tests import small_task
 _ALL = tuple(registry.METHODS)
 # By day, what differs most from a model per client: mixtures.
 _PERSONAL = nightly.either(("apfl",), tuple(registry.PERSONAL))
+# By day JAX, which is done sooner; `engine_test` compares what methods ask of it with TFF.
+_ENGINE = nightly.either({"engine": engines.JAX}, {})
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
     "num_clusters": 1, "distance_threshold": "q1.0", "hierarchical_cut": "num_clusters",
@@ -38,7 +40,8 @@ setUpModule = local_runtime.use
 
 def _config(task, **settings):
   return config_lib.ThreePhaseConfig.for_task(task, **{
-      "pretrain_rounds": 2, "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **settings,
+      "pretrain_rounds": 2, "cluster_rounds": 3, "control_repeats": 0, "methods": _ALL, **_ENGINE,
+      **settings,
   })
 
 
@@ -88,9 +91,8 @@ class OneClusterTest(parameterized.TestCase):
 class EveryEngineTest(parameterized.TestCase):
 
   @parameterized.parameters(*engines.ENGINES)
+  @nightly.only  # By day, `MethodRunsTest` runs all with JAX.
   def test_runs_every_method_and_control(self, engine):
-    # By day, `MethodRunsTest` runs those of TFF.
-    nightly.skip_by_day(self, engine == engines.TFF)
     table = own_tasks.table_task("mlp", hidden_units="7,5")
     task = held_out.HeldOut(num_new_clients=1).of_task(table, 1)
     result = _run(_config(
@@ -130,7 +132,7 @@ class MethodRunsTest(parameterized.TestCase):
   @classmethod
   def setUpClass(cls):
     super().setUpClass()
-    # With a hidden layer for those that share it; by day, of the model that TFF has learnt.
+    # With a hidden layer for those that share it; by day, the model that is done soonest.
     whole = small_task.small_task(nightly.either("logistic", "mlp"))
     last = whole.clients[-1]
     new = federated_task.PooledClients.of(

@@ -45,6 +45,8 @@ _EVERYONE = np.arange(5)
 # Overlapping; the third takes nobody who is in the round.
 _CLUSTERS = letters.clusters("abd", "bce", "c")
 _ROUND = participation.Round(2, letters.clients("abde"), 2)
+# Of a model that several tests train: by night, one of more layers.
+_MODEL = nightly.either("logistic", "mlp")
 # Of methods and controls that ask the same of an engine, one.
 _ROUNDS_BY_DAY = ("kmeans", "ifca", "cfl", "pacfl", "flux", "local", "fedrep", "mr_mtl")
 
@@ -192,7 +194,7 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
   def test_a_round_of_every_method_and_control(self, name):
-    # By day, `EveryEngineTest` runs the others with this engine, and the tests above compare what
+    # By day, `MethodRunsTest` runs the others with this engine, and the tests above compare what
     # they ask of it.
     nightly.skip_by_day(self, name not in _ROUNDS_BY_DAY)
     whole = own_tasks.table_task("mlp", hidden_units="7,5")
@@ -279,7 +281,8 @@ class OwnNumbersTest(parameterized.TestCase):
   def test_own_models_side_by_side_wait_for_larger_clients_as_they_are(self, **how):
     # By day, `test_train_own` compares each kind of them.  Without examples only the pull goes on.
     nightly.skip_by_day(self, "is_mixture" not in how)
-    task, (*_, common) = _task("mlp"), _vectors(_task("mlp"), 6)
+    task = _task(_MODEL)
+    (*_, common) = _vectors(task, 6)
     shares, found = np.linspace(0.2, 0.8, 5, dtype=np.float32), []
     for side_by_side in (False, True):
       with mock.patch.object(blocks_lib.Blocks, "side_by_side", side_by_side):
@@ -324,7 +327,7 @@ class OwnNumbersTest(parameterized.TestCase):
       np.testing.assert_allclose(found, expected[:size], atol=1e-5)
 
   def test_numbers_do_not_depend_on_company_or_blocks(self):
-    task = _task("mlp")
+    task = _task(_MODEL)
     vectors = _vectors(task)
     found = {
         size: _of_jax(task, 20, clients_per_block=size).train(vectors, _CLUSTERS, _ROUND)[0]
@@ -339,7 +342,7 @@ class OwnNumbersTest(parameterized.TestCase):
     np.testing.assert_allclose(together[1], alone[0], atol=1e-7)
 
   def test_any_number_of_blocks_at_a_time_gives_the_same_bits(self):
-    task = _task("mlp")
+    task = _task(_MODEL)
     vectors, found = _vectors(task), []
     for cores in (1, 3):
       with mock.patch.object(core_count, "usable", return_value=cores):
