@@ -18,25 +18,24 @@ from fl_clustering.tasks import models
 from tests import hostile_clients
 from tests import nightly
 
-_NUM_UPDATES = 500  # At a time, each in a slot of its own.
 _LARGEST = float(np.finfo(np.float32).max)
 # What the bit weighs, whether it is true or false.
 _BIT = bounded_sums.BIT_WEIGHT / 2
 
 
-def _updates(rng, num_parameters):
+def _updates(rng, *size):
   """Returns updates, float32: ordinary, huge, tiny, mixed, of one number, and not finite."""
-  size = _NUM_UPDATES, num_parameters
+  num_updates, num_parameters = size
   with np.errstate(over="ignore"):
     return np.select(
-        list((rng.integers(8, size=(_NUM_UPDATES, 1)) == np.arange(7)[:, None, None])),
+        list((rng.integers(8, size=(num_updates, 1)) == np.arange(7)[:, None, None])),
         [
             rng.normal(size=size),
             # A scale for each update, and then one for each number.
-            rng.normal(size=size) * 10.0 ** rng.uniform(-46, 38, (_NUM_UPDATES, 1)),
+            rng.normal(size=size) * 10.0 ** rng.uniform(-46, 38, (num_updates, 1)),
             rng.normal(size=size) * 10.0 ** rng.uniform(-46, 38, size),
-            (np.arange(num_parameters) == rng.integers(num_parameters, size=(_NUM_UPDATES, 1)))
-            * 10.0 ** rng.uniform(-46, 38.5, (_NUM_UPDATES, 1)),
+            (np.arange(num_parameters) == rng.integers(num_parameters, size=(num_updates, 1)))
+            * 10.0 ** rng.uniform(-46, 38.5, (num_updates, 1)),
             np.full(size, _LARGEST) * rng.choice([-1, 1], size),
             np.where(
                 rng.random(size) < 0.1, rng.choice([np.nan, np.inf, -np.inf], size),
@@ -60,17 +59,17 @@ def _slots_of(updates, clip_norm):
 
 class SlotSumsTest(parameterized.TestCase):
 
-  # So many numbers that roundings may add up, and as few as in one call by night.
+  # Of so many numbers that roundings may add up, and of few.  Each is in a slot of its own.
   @parameterized.parameters(
-      (15, nightly.either(3, 195)), (3000, nightly.either(1, 5)),
+      (500, 15, nightly.either(3, 195)), (nightly.either(100, 500), 3000, nightly.either(1, 5)),
   )
-  def test_no_update_is_longer_than_the_sensitivity(self, num_parameters, num_batches):
+  def test_no_update_is_longer_than_the_sensitivity(self, num_updates, num_parameters, num_batches):
     longest = 0
     bit = int(bounded_sums.in_steps(np.array(_BIT)))
     bound = math.floor(bounded_sums.ROUND.sensitivity**2 * bounded_sums.STEPS**2)
     for seed in range(num_batches):
       rng = np.random.default_rng(seed)
-      updates = _updates(rng, num_parameters)
+      updates = _updates(rng, num_updates, num_parameters)
       clip_norm = 10.0 ** rng.choice([rng.uniform(-3, 3), rng.uniform(-46, 41)])
       messages, bits = _slots_of(updates, clip_norm)
       # So that squares, which are exact, can be added up in 64 bits.
