@@ -11,6 +11,8 @@ from fl_clustering.tasks import models
 
 # One client has less than a batch of 20, one exactly a batch.
 SIZES = {"a": 7, "b": 20, "c": 33, "d": 41, "e": 60}
+# A batch of more than any client has, so that no order is drawn.
+ALL_EXAMPLES = 100
 
 
 @functools.cache
@@ -49,3 +51,9 @@ def small_task(model="logistic"):
       num_classes=10,
       model=models.build(model, (28, 28, 1), 10),
   )
+
+
+def vectors(task, num_models):
+  """Returns models as they are drawn, float32 of shape (num_models, P)."""
+  drawn = [task.model.initial_parameters(np.random.default_rng(i)) for i in range(num_models)]
+  return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])

@@ -25,7 +25,7 @@ from tests import small_task
 _ALL = tuple(registry.METHODS)
 # By day, what differs most from a model per client: mixtures.
 _PERSONAL = nightly.either(("apfl",), tuple(registry.PERSONAL))
-# By day JAX, which is done sooner; `engine_test` compares what methods ask of it with TFF.
+# By day JAX, which is done sooner; `equal_engines_test` compares what they ask of it.
 _ENGINE = nightly.either({"engine": engines.JAX}, {})
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {

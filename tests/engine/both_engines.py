@@ -4,9 +4,6 @@ from fl_clustering.engine.jax import engine as jax_engine
 from tests import small_task
 from tests.engine.tff import small_engine
 
-# More than any client has, so that no order is drawn.
-ALL_EXAMPLES = 100
-
 
 def of_jax(task=None, batch_size=20, rate=0.1, seed=3, **more):
   """Returns JAX's engine, given also what only it takes."""

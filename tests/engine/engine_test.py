@@ -16,7 +16,6 @@ from tests import local_runtime
 from tests import own_tasks
 from tests import small_task
 from tests.engine import both_engines
-from tests.engine.tff import small_engine
 
 _ALL = np.arange(5)
 _TASK = small_task.small_task()
@@ -29,7 +28,7 @@ setUpModule = local_runtime.use
 
 
 def _vectors(num_models, task=_TASK):
-  return small_engine.vectors(task, num_models)
+  return small_task.vectors(task, num_models)
 
 
 def _read_only(array):

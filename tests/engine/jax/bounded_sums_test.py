@@ -109,7 +109,7 @@ class SlotSumsTest(parameterized.TestCase):
 class HostileClientsTest(absltest.TestCase):
 
   def test_no_message_is_longer_than_the_sensitivity(self):
-    num_clients, longest = nightly.either(100, 3000), dict.fromkeys(hostile_clients.QUESTIONS, 0)
+    num_clients, longest = nightly.either(40, 3000), dict.fromkeys(hostile_clients.QUESTIONS, 0)
     rng = np.random.default_rng(0)
     clients = hostile_clients.clients(rng, num_clients)
     model = models.build(

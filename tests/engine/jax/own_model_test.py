@@ -14,6 +14,7 @@ from fl_clustering.engine.jax import networks
 from fl_clustering.tasks import models
 from fl_clustering.tasks import own_clients
 from fl_clustering.tasks import own_model
+from tests import nightly
 
 _SIZES = [(6, 7), (7,), (7, 3), (3,)]
 
@@ -50,13 +51,14 @@ class OwnModelTest(absltest.TestCase):
     how = personalization.Personalization(pull=0.1, head_epochs=1)
     for model in (task.model, of_layers):
       engine = jax_engine.Engine(dataclasses.replace(task, model=model), 20, 0.1, seed=3)
-      trained, _ = engine.train(vectors, [np.array([0, 1]), np.array([1, 2])], round_)
-      personal, _, _ = engine.train_own(vectors.copy(), np.array([2, 0]), round_, trained[0], how)
-      found.append((
-          trained, personal, engine.losses(trained, engine.clients),
-          engine.moments(trained[0], engine.clients, by_label=True),
-          *engine.confusions(trained, [engine.clients] * 2),
-      ))
+      personal, _, _ = engine.train_own(vectors.copy(), np.array([2, 0]), round_, vectors[1], how)
+      found.append((personal, engine.losses(personal, engine.clients)))
+      if nightly.either(False, True):  # They compute the same outputs and gradients.
+        trained, _ = engine.train(vectors, [np.array([0, 1]), np.array([1, 2])], round_)
+        found[-1] += (
+            trained, engine.moments(trained[0], engine.clients, by_label=True),
+            *engine.confusions(trained, [engine.clients] * 2),
+        )
     self.assertGreater(np.abs(found[0][0] - vectors).max(), 1e-2)
     for own, expected in zip(*found, strict=True):
       np.testing.assert_allclose(own, expected, atol=1e-6)

@@ -41,12 +41,17 @@ def _bounded_sums(task):
   vectors, everyone = np.zeros((2, task.num_parameters), np.float32), np.arange(len(clients))
   vectors[1, 5] = np.nan
   told = bounded_sums.Public(vectors, True, points.by_id[:2].astype(np.float64), 0.3)
-  questions = (bounded_sums.SKETCH, bounded_sums.NORM, bounded_sums.ROUND, bounded_sums.REPORT)
-  return (
-      points.by_id, *(sums.total(one, told, everyone) for one in questions),
-      sums.total(bounded_sums.ROUND, told._replace(is_locked=False), everyone),
-      *sums.scores(vectors, everyone, 3),
-  )
+
+  def others():
+    questions = (bounded_sums.SKETCH, bounded_sums.NORM, bounded_sums.REPORT)
+    return (
+        *(sums.total(one, told, everyone) for one in questions),
+        sums.total(bounded_sums.ROUND, told._replace(is_locked=False), everyone),
+        *sums.scores(vectors, everyone, 3),
+    )
+
+  found = points.by_id, sums.total(bounded_sums.ROUND, told, everyone)
+  return (*found, *nightly.either(tuple, others)())
 
 
 def _computed():
@@ -64,15 +69,15 @@ def _computed():
   def others():
     each, _ = engine.train_each(vectors[[0, 0]], everyone[:2], round_)
     return (
-        each, *engine.confusions(trained, [everyone]),
+        each, engine.sketches(everyone, 8), *engine.confusions(trained, [everyone]),
         engine.global_confusions(trained),
         evaluation.logits(model, trained[0], np.ones((3, 28, 28, 1), np.float32)),
     )
 
   # By day, one of each kind: what trains, evaluates, projects, and adds up messages.
   return (
-      trained, losses.values, engine.losses(vectors, everyone), engine.sketches(everyone, 8),
-      *_bounded_sums(task), *nightly.either(tuple, others)(),
+      trained, losses.values, engine.losses(vectors, everyone), *_bounded_sums(task),
+      *nightly.either(tuple, others)(),
   )
 
 

@@ -51,7 +51,7 @@ class ClientUpdateTest(parameterized.TestCase):
     update = client_update.build_client_update(
         task.model, small_engine.BATCH_SIZE, small_engine.RATE
     )
-    (vector,), seed = small_engine.vectors(task, 1), tf.constant([3, 4])
+    (vector,), seed = small_task.vectors(task, 1), tf.constant([3, 4])
     # Files of digits are the same for all models.
     trained, loss, num_examples = update(
         client_update.unflatten(task.model, vector), _path(client), seed, num_epochs
@@ -67,7 +67,7 @@ class ClientUpdateTest(parameterized.TestCase):
     update = client_update.build_client_update(
         task.model, small_engine.BATCH_SIZE, small_engine.RATE
     )
-    (vector,) = small_engine.vectors(task, 1)
+    (vector,) = small_task.vectors(task, 1)
     trained, _, _ = update(client_update.unflatten(task.model, vector), _path(2), seed, 2)
     expected, _ = _train_eagerly(task.model, task.clients[2], vector, seed, 2)
     # On some processors, rounding decides about a maximum, and a few weights differ by more.
@@ -77,7 +77,7 @@ class ClientUpdateTest(parameterized.TestCase):
 
   def test_the_largest_batch_is_all_examples(self):
     num_examples = len(_TASK.clients[4].train)
-    (vector,) = small_engine.vectors(_TASK, 1)
+    (vector,) = small_task.vectors(_TASK, 1)
     found = []
     # The largest that a configuration accepts.
     for batch_size in (num_examples, 2**30):
@@ -93,7 +93,7 @@ class ClientUpdateTest(parameterized.TestCase):
     update = client_update.build_client_update(
         task.model, small_engine.BATCH_SIZE, small_engine.RATE
     )
-    (vector,) = small_engine.vectors(task, 1)
+    (vector,) = small_task.vectors(task, 1)
     parameters, path = client_update.unflatten(task.model, vector), _path(1)
     runs = [
         client_update.flatten(update(parameters, path, tf.constant(seed), 1)[0])

@@ -26,7 +26,7 @@ setUpModule = local_runtime.use
 
 
 def _starts(num_models):
-  return small_engine.vectors(_TASK, num_models)
+  return small_task.vectors(_TASK, num_models)
 
 
 def _training(seed=_SEED):

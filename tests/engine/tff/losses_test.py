@@ -31,7 +31,7 @@ setUpModule = local_runtime.use
 
 
 def _vectors(num_models):
-  return 2 * small_engine.vectors(_TASK, num_models)
+  return 2 * small_task.vectors(_TASK, num_models)
 
 
 @functools.cache
@@ -83,7 +83,7 @@ class LossesTest(absltest.TestCase):
 
   def test_a_model_with_dropout_is_evaluated_without_it(self):
     task = small_task.small_task("cnn")
-    vectors = small_engine.vectors(task, 1)
+    vectors = small_task.vectors(task, 1)
     losses = _engine(task).losses(vectors, _ALL[:1])
     images = _TASK.clients[0].train.features.astype(np.float32) / 255
     logits = task.model.logits(client_update.unflatten(task.model, vectors[0]), images, None)

@@ -17,7 +17,7 @@ from tests.engine.tff import small_engine
 _TASK = small_task.small_task()
 _ALL, _ROUND = np.arange(5), participation.Round(4, letters.clients("abde"), 2)
 _CLUSTERS = letters.clusters("bcde", "", "ed", "d", "a")
-_COMMON = small_engine.vectors(_TASK, 6)[5]
+_COMMON = small_task.vectors(_TASK, 6)[5]
 _PULL = personalization.Personalization(pull=0.1)
 # What an engine makes of five models, as several arrays.
 _VERBS = {
@@ -136,12 +136,12 @@ class AnySizeTest(parameterized.TestCase):
 
     # A head has all members of its cluster, and is cut where their results do not fit.
     with mock.patch.object(heads, "FEWEST_HEADS", 1):
-      whole = _VERBS[verb](small_engine.engine(), small_engine.vectors(_TASK, 5))
+      whole = _VERBS[verb](small_engine.engine(), small_task.vectors(_TASK, 5))
       with (
           _limit(_FIT[verb]), mock.patch.object(heads, "HEADS_PER_MESSAGE", 1),
           mock.patch.object(model_jobs, "in_order", in_order),
       ):
-        parts = _VERBS[verb](small_engine.engine(), small_engine.vectors(_TASK, 5))
+        parts = _VERBS[verb](small_engine.engine(), small_task.vectors(_TASK, 5))
     self.assertGreater(len(sent), 1)
     for found, expected in zip(parts, whole, strict=True):
       np.testing.assert_array_equal(found, expected)

@@ -14,6 +14,7 @@ from fl_clustering.tasks import federated_task
 from tests import local_runtime
 from tests import nightly
 from tests import own_tasks
+from tests import small_task
 from tests.engine.tff import small_engine
 
 setUpModule = local_runtime.use
@@ -68,7 +69,7 @@ class OwnTasksTest(parameterized.TestCase):
     # By day, one of each kind: of layers, and of Keras.
     nightly.skip_by_day(self, name in ("table_mlp", "tokens_keras"))
     task = own_tasks.TASKS[name]()
-    engine, vectors = self._engine(task), small_engine.vectors(task, 2)
+    engine, vectors = self._engine(task), small_task.vectors(task, 2)
     confusions = engine.confusions(vectors, [engine.clients] * 2)
     losses = engine.losses(vectors, engine.clients)
     for k, vector in enumerate(vectors):
@@ -86,7 +87,7 @@ class OwnTasksTest(parameterized.TestCase):
     task = own_tasks.TASKS["table_keras"]()
     self.assertTrue(task.model.uses_dropout)
     clients = np.arange(len(task.clients))
-    start, round_ = small_engine.vectors(task, 1), participation.Round(1, clients, 1)
+    start, round_ = small_task.vectors(task, 1), participation.Round(1, clients, 1)
     one, again, other = (
         self._engine(task, seed).train(start, (clients,), round_)[0]
         for seed in (3, 3, 4)

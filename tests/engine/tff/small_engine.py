@@ -3,8 +3,6 @@
 import functools
 import tempfile
 
-import numpy as np
-
 from fl_clustering.engine.tff import client_files
 from fl_clustering.engine.tff import engine as engine_lib
 from tests import small_task
@@ -34,9 +32,3 @@ def engine(task=None, batch_size=BATCH_SIZE, rate=RATE, seed=3, schedule=None):
 def files(task):
   """Returns the files of a task's clients, which are written once."""
   return client_files.write_client_files(task, folder())
-
-
-def vectors(task, num_models):
-  """Returns models as they are drawn, float32 of shape (num_models, P)."""
-  drawn = [task.model.initial_parameters(np.random.default_rng(i)) for i in range(num_models)]
-  return np.stack([np.concatenate([p.ravel() for p in one]) for one in drawn])
