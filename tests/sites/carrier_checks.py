@@ -389,7 +389,7 @@ class StoppingTest(absltest.TestCase):
   def test_a_site_that_is_stopped_leaves_no_process_that_answers(self):
     running = {}
     # By day, `launch_test` interrupts a program.
-    for number in nightly.either((), (signal.SIGINT,)) + (signal.SIGTERM, signal.SIGKILL):
+    for number in nightly.either((), (signal.SIGINT, signal.SIGTERM)) + (signal.SIGKILL,):
       folder = tempfile.mkdtemp()
       site = self.enterContext(subprocess.Popen(
           [sys.executable, "-m", "tests.sites.stopped_site", "site", folder],

@@ -182,7 +182,7 @@ class _TablesTest(_ProgramTest):
     _SCHEMA.write(schema)
     cls.flags = (
         "--dataset=files", "--num_clusters=2", "--rounds=2", "--delta=0.3", "--epsilon=1", data,
-        f"--schema={schema}",
+        f"--schema={schema}", *nightly.either(("--engine=jax",), ()),  # As of `SomeClientsTest`.
     )
 
   @classmethod
