@@ -1,6 +1,7 @@
 """The program that makes an environment from a lock, without the network: an index is a folder."""
 
 import hashlib
+import importlib.util
 import os
 import pathlib
 import runpy
@@ -11,6 +12,7 @@ import sys
 import zipfile
 
 from absl.testing import parameterized
+import sklearn
 
 from tests import nightly
 
@@ -98,6 +100,14 @@ class LockedEnvTest(parameterized.TestCase):
     code, installers, (told,) = self._run(**settings)
     self.assertEqual((code, installers), (0, ["pip"]))
     self.assertIn(reason, told)
+
+  def test_modules_are_compiled(self):
+    self._real_uv()
+    folder = pathlib.Path(sklearn.__file__).parent
+    self.assertEmpty([
+        path for path in folder.rglob("*.py")
+        if not os.path.exists(importlib.util.cache_from_source(path))
+    ])
 
   def test_another_hash_is_an_error_of_both(self):
     self._add_uv(self._real_uv())

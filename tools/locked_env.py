@@ -63,10 +63,11 @@ def _install_by_uv(env: str, lock: str, pip: List[str], install: List[str]) -> N
   variables = {**_for_uv(_settings(pip)), **os.environ}
   # A wheel or nothing: to build uv takes longer than all that pip does here.
   subprocess.run([*install, "--only-binary=:all:", "-r", _LOCK_OF_UV], check=True)
-  # The hashes tell the right file, so any index may have it.
+  # The hashes tell the right file, so any index may have it.  Modules are compiled, as pip does:
+  # in a sandbox, where nothing can be written beside them, every process would do so for itself.
   command = [
       f"{env}/bin/uv", "pip", "install", "--quiet", f"--python={env}/bin/python3", "--no-deps",
-      "--system-certs", "--index-strategy=unsafe-best-match", "-r", lock,
+      "--compile-bytecode", "--system-certs", "--index-strategy=unsafe-best-match", "-r", lock,
   ]
   # It takes no ranges as constraints beside hashes.
   if variables.get("UV_CONSTRAINT"):
