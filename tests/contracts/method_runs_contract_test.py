@@ -25,7 +25,7 @@ from tests import small_task
 _ALL = tuple(registry.METHODS)
 # By day, what differs most from a model per client: mixtures.
 _PERSONAL = nightly.either(("apfl",), tuple(registry.PERSONAL))
-# By day JAX, which is done sooner; `equal_engines_test` compares what they ask of it.
+# By day JAX, which is done sooner; `equal_engines_test` compares what methods ask of an engine.
 _ENGINE = nightly.either({"engine": engines.JAX}, {})
 # Settings with which these methods have one cluster, apart from `num_clusters`.
 _ONE_CLUSTER = {
@@ -91,7 +91,8 @@ class OneClusterTest(parameterized.TestCase):
 class EveryEngineTest(parameterized.TestCase):
 
   @parameterized.parameters(*engines.ENGINES)
-  @nightly.only  # By day, `MethodRunsTest` runs all with JAX.
+  # By day, `MethodRunsTest` runs methods and controls with JAX, `personal_test` what is personal.
+  @nightly.only
   def test_runs_every_method_and_control(self, engine):
     table = own_tasks.table_task("mlp", hidden_units="7,5")
     task = held_out.HeldOut(num_new_clients=1).of_task(table, 1)

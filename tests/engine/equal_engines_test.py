@@ -164,8 +164,8 @@ class EqualEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
   def test_a_round_of_every_method_and_control(self, name):
-    # By day, `MethodRunsTest` runs the others with this engine, and the tests above compare what
-    # they ask of it.
+    # By day, `MethodRunsTest` runs the others with JAX, but for what is personal, and the tests
+    # above compare what they ask of an engine.
     nightly.skip_by_day(self, name not in _ROUNDS_BY_DAY)
     whole = own_tasks.table_task("mlp", hidden_units="7,5")
     task = dataclasses.replace(whole, clients=whole.clients[:-1], new_clients=whole.clients[-1:])

@@ -75,9 +75,6 @@ _JOINED_TESTS = {
     "of_three_phases": ["tests.golden", "tests.integration", "tests.tasks"],
 }
 
-# Those of them that mostly wait for other processes.
-_WAITING = ["of_programs"]
-
 def _run(name, modules, deps, size, tags = [], waits = False):
     """Declares a py_test that runs modules, and all of packages, in one process.
 
@@ -135,7 +132,7 @@ def tests(deps = [], data = [], size = "medium", alone = [], waits = False):
 def joined_tests():
     """Declares the tests of `_JOINED_TESTS`."""
     for name, folders in _JOINED_TESTS.items():
-        _run(name, folders, ["//{}:files".format(one.replace(".", "/")) for one in folders], "large", waits = name in _WAITING)
+        _run(name, folders, ["//{}:files".format(one.replace(".", "/")) for one in folders], "large")
 
 def repeated_tests(name, modules):
     """Declares a test that runs some files of other tests once more, as .ci/run does.
