@@ -1,5 +1,3 @@
-"""Tests for fl_clustering.points.secure_sums, in this process and through TFF."""
-
 import functools
 import math
 from unittest import mock
@@ -7,127 +5,13 @@ from unittest import mock
 from absl.testing import absltest
 from absl.testing import parameterized
 import numpy as np
-import tensorflow as tf
-import tensorflow.experimental.numpy as tnp
 
-from dp_clustering import cluster_statistics
-from dp_clustering import point_grid
 from dp_clustering import private_sums
-from dp_clustering import sum_query
-from fl_clustering import runtime
-from fl_clustering.engine.tff import point_files
-from fl_clustering.kmeans import sum_kinds
-from fl_clustering.multiview import sums as view_sums
-from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
 from tests import nightly
+from tests.points import sample_queries
 
-_RADIUS = 3.0
 _CAPACITY = 8
-_VIEWS = (1, 2)
-
-
-def _points(num_points=5000, dim=3):
-  """Returns points in the ball, half of them on the borders between centers."""
-  points = np.random.default_rng(0).uniform(-1, 1, (num_points, dim))
-  points[::2] = np.rint(2 * points[::2]) / 2
-  return points
-
-
-def _queries(dim=3):
-  """Returns queries of all kinds by name."""
-  rng = np.random.default_rng(1)
-  centers = point_grid.on_point_grid(np.rint(4 * rng.uniform(-1, 1, (5, dim))) / 4, _RADIUS)
-  directions = np.rint(rng.uniform(-1, 1, (5, dim)) * 2**20)
-  halves = {"centers": centers, "directions": directions, "thresholds": np.zeros((5, 1))}
-  clipped = {
-      "centers": centers, "clip_radii": np.full((5, 1), 0.1 * point_grid.POINT_STEPS)
-  }
-  origin, cells = {"origin": np.zeros((1, dim))}, {"cells": np.full((5, dim), 0.7)}
-  queries = {
-      "clipped": (cluster_statistics.ClippedResiduals(False), clipped),
-      "excesses": (cluster_statistics.ClippedResiduals(True), clipped),
-      "start": (sum_kinds.Start(), origin),
-      "children": (sum_kinds.ChildSums(False), halves),
-      "halves": (sum_kinds.ChildSums(True), halves),
-      "fine_sums": (sum_kinds.FineSums(), {"centers": centers, **cells}),
-      "scores": (sum_kinds.Scores(), {"centers": centers}),
-  }
-  if dim == sum(_VIEWS):
-    rates = np.tile(np.array([3.0, 0.7]) / point_grid.POINT_STEPS**2, (5, 1))
-    views = {"centers": centers, "rates": rates, "factors": np.tile([1.0, 0.3], (5, 1))}
-    queries |= {
-        "kernels": (view_sums.KernelSums(_VIEWS, 2**30), views),
-        "fine_kernels": (view_sums.FineKernelSums(_VIEWS), {**views, **cells}),
-    }
-  return {name: sum_query.SumQuery(*query) for name, query in queries.items()}
-
-
-_LIMITS = {"residual_sums": 1e7, "counts": 2e7, "excesses": 3e7}
-
-
-def _in_steps(clients):
-  steps = np.full(clients.num_columns, point_grid.POINT_STEPS / _RADIUS)
-  return clients.scaled(secure_sums.Scaling(np.zeros(clients.num_columns), steps))
-
-
-class BothWaysTest(parameterized.TestCase):
-  """The contract of `secure_sums.ClientPoints`: the same bits in this process and through TFF.
-
-  Multi-view k-means, whose sums have kernels, computes in NumPy alone.
-  """
-
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.enterClassContext(runtime.LocalRuntime())
-
-  def _both(self, parts):
-    """Returns clients with these points in this process, and as TFF's."""
-    clients = {str(index): part for index, part in enumerate(parts)}
-    yield secure_sums.hold(clients)
-    yield point_files.write_files(clients, self.create_tempdir().full_path)
-
-  def _check(self, parts, ask):
-    in_process, through_tff = map(ask, self._both(parts))
-    self.assertEqual(in_process.dtype, np.int64)
-    np.testing.assert_array_equal(in_process, through_tff)
-
-  @parameterized.parameters(
-      *((name, None) for name in _queries() if "kernels" not in name), ("excesses", _LIMITS),
-      ("clipped", {name: _LIMITS[name] for name in ("residual_sums", "counts")}),
-  )
-  def test_every_kind_of_query(self, name, limits):
-    query = _queries()[name]
-
-    def ask(has_shares, clients):
-      draw = functools.partial(np.random.default_rng(3).integers, -(2**60), 2**60, query.shape)
-      points = secure_sums.FederatedPoints(_in_steps(clients), _CAPACITY)
-      return points.totals(query, draw if has_shares else None, limits)
-
-    # A client without points, one of few, and some of more than a block.  The sum of all shares
-    # leaves the modulus.
-    parts = np.split(_points(), [0, 7, 2600])
-    # By day, `point_files_test` fits without shares, too.
-    for has_shares in nightly.either((True,), (False, True)):
-      self._check(parts, functools.partial(ask, has_shares))
-
-  @parameterized.product(
-      question=[
-          grid_scaling.ColumnExponents(), grid_scaling.ColumnMoments(),
-          grid_scaling.NormExponents(),
-      ],
-      size=[1.0, 2.0**20, 1e100, 1e-100, 1e-310],
-  )
-  def test_every_question_of_the_grid(self, question, size):
-    rng = np.random.default_rng(4)
-    # Powers of two are edges between exponents.
-    powers = 2.0 ** rng.integers(-30, 30, (3000, 3)) * rng.choice([-1, 0, 1], (3000, 3))
-    points = size * np.concatenate([powers, powers + 1e-9, rng.standard_normal((3000, 3))])
-    if not isinstance(question, grid_scaling.ColumnExponents):
-      bits = 30 if isinstance(question, grid_scaling.ColumnMoments) else 20
-      points = np.clip(points * 2.0**bits, -(2.0**bits), 2.0**bits)
-    self._check(np.split(points, [1, 4000]), lambda clients: clients.total(question, {}))
 
 
 class ScalingTest(absltest.TestCase):
@@ -142,7 +26,7 @@ class ScalingTest(absltest.TestCase):
 
 class MessageBytesTest(parameterized.TestCase):
 
-  @parameterized.parameters((None,), (_LIMITS,))
+  @parameterized.parameters((None,), (sample_queries.LIMITS,))
   def test_what_is_stated_is_what_is_sent(self, limits):
     messages, total = [], secure_sums.PointArrays.total
 
@@ -153,9 +37,9 @@ class MessageBytesTest(parameterized.TestCase):
       return answer
 
     points = secure_sums.FederatedPoints(
-        _in_steps(secure_sums.hold({"a": _points(7)})), _CAPACITY
+        sample_queries.in_steps(secure_sums.hold({"a": sample_queries.points(7)})), _CAPACITY
     )
-    query = _queries()["clipped"]  # More groups than columns.
+    query = sample_queries.queries()["clipped"]  # More groups than columns.
     with mock.patch.object(secure_sums.PointArrays, "total", record):
       points.totals(query, limits=limits)
     stated = points.message_bytes(query, is_limited=True) if limits else points.message_bytes(query)
@@ -210,68 +94,46 @@ class WithinLimitsTest(parameterized.TestCase):
         [secure_sums.within_limits(np, one, self._LIMITS) for one in totals],
     )
 
-  @parameterized.parameters((1, 1), (5, 3), (96, 43), (1, 4097))
-  def test_libraries_round_alike(self, *shape):
-    rng = np.random.default_rng(0)
-    # So large that the integers show every bit of a factor.
-    limits = 2.0 ** rng.uniform(54, 55, shape[1])
-    for size in [2.0**20] + 20 * [2.0**58]:
-      totals = np.rint(size * rng.standard_normal(shape)).astype(np.int64)
-      np.testing.assert_array_equal(
-          secure_sums.within_limits(np, totals, limits),
-          secure_sums.within_limits(tnp, tf.constant(totals), tf.constant(limits)).numpy(),
-      )
-
 
 class FederatedPointsTest(parameterized.TestCase):
 
   def _federation(self, parts):
     """Returns `FederatedPoints` of one client for each part."""
     clients = secure_sums.hold({str(index): part for index, part in enumerate(parts)})
-    return secure_sums.FederatedPoints(_in_steps(clients), _CAPACITY)
+    return secure_sums.FederatedPoints(sample_queries.in_steps(clients), _CAPACITY)
 
-  @parameterized.parameters(*_queries())
+  @parameterized.parameters(*sample_queries.queries())
   def test_the_same_bits_as_pooled_points_however_they_are_split(self, name):
-    query, points = _queries()[name], _points()
-    expected = private_sums.PooledPoints(points, _RADIUS).totals(query)
+    query, points = sample_queries.queries()[name], sample_queries.points()
+    expected = private_sums.PooledPoints(points, sample_queries.RADIUS).totals(query)
     shuffled = points[np.random.default_rng(2).permutation(len(points))]
     for edges in ([], [1], [0, 7, 7, 4000]):
       found = self._federation(np.split(shuffled, edges)).totals(query)
       self.assertEqual(found.dtype, np.int64)
       np.testing.assert_array_equal(found, expected)
 
-  def test_squares_are_rounded_alike(self):
-    # Half a unit in the last place of the square decides how this excess is truncated.
-    arrays = {"centers": [[0.0]], "clip_radii": [[45151793.11723978]]}
-    kind = cluster_statistics.ClippedResiduals(True)
-    points = np.full((64, 1), 26193683.0)
-    _, expected = kind.contributions(np, points, {k: np.array(v) for k, v in arrays.items()})
-    arrays = {name: tf.constant(rows, tf.float64) for name, rows in arrays.items()}
-    _, found = kind.contributions(tnp, tf.constant(points), arrays)
-    np.testing.assert_array_equal(found.numpy(), expected)
-
   def test_one_column(self):
-    query, points = _queries(1)["scores"], _points(100, 1)
-    expected = private_sums.PooledPoints(points, _RADIUS).totals(query)
+    query, points = sample_queries.queries(1)["scores"], sample_queries.points(100, 1)
+    expected = private_sums.PooledPoints(points, sample_queries.RADIUS).totals(query)
     found = self._federation(np.split(points, 2)).totals(query)
     np.testing.assert_array_equal(found, expected)
 
   def test_every_client_is_kept_within_limits_by_itself(self):
-    parts = np.split(_points(), [20, 2000])
-    query = _queries()["excesses"]
+    parts = np.split(sample_queries.points(), [20, 2000])
+    query = sample_queries.queries()["excesses"]
     expected = sum(
         secure_sums.within_limits(
-            np, self._federation([part]).totals(query), query.by_column(_LIMITS)
+            np, self._federation([part]).totals(query), query.by_column(sample_queries.LIMITS)
         )
         for part in parts
     )
-    found = self._federation(parts).totals(query, limits=_LIMITS)
+    found = self._federation(parts).totals(query, limits=sample_queries.LIMITS)
     np.testing.assert_array_equal(found, expected)
     self.assertFalse(np.array_equal(found, self._federation(parts).totals(query)))
 
   def test_shares_are_added_once_for_each_client(self):
-    query = _queries()["excesses"]
-    federation = self._federation(np.split(_points(), 4))
+    query = sample_queries.queries()["excesses"]
+    federation = self._federation(np.split(sample_queries.points(), 4))
     exact, shares = federation.totals(query), []
 
     def draw_share():
@@ -283,8 +145,8 @@ class FederatedPointsTest(parameterized.TestCase):
     np.testing.assert_array_equal(noisy - exact, sum(shares))
 
   def test_totals_may_be_large_and_below_zero(self):
-    query = _queries()["clipped"]
-    federation = self._federation(np.split(_points(), 2))
+    query = sample_queries.queries()["clipped"]
+    federation = self._federation(np.split(sample_queries.points(), 2))
     for share in (2**59, -(2**59)):
       found = federation.totals(query, lambda: np.full(query.shape, share))
       np.testing.assert_array_equal(found - federation.totals(query), 2 * share)
@@ -293,18 +155,20 @@ class FederatedPointsTest(parameterized.TestCase):
 class SinglePointsTest(parameterized.TestCase):
 
   @parameterized.parameters(
-      *((name, None) for name in _queries() if "kernels" not in name),
+      *((name, None) for name in sample_queries.queries() if "kernels" not in name),
       ("excesses", {"residual_sums": 1e5, "counts": 2e5, "excesses": 3e5}),
       ("clipped", {"residual_sums": 1e5, "counts": 2e5}),
   )
   def test_the_bits_of_as_many_clients_one_after_the_other(self, name, limits):
     # By day, some; `test_every_kind_of_query` has all.
     nightly.skip_by_day(self, limits is None and name not in ("clipped", "scores", "fine_sums"))
-    query, points = _queries()[name], _points(2100)  # More than a block.
+    query = sample_queries.queries()[name]
+    points = sample_queries.points(2100)  # More than a block.
 
     def totals(clients, limits):
       draw = functools.partial(np.random.default_rng(3).integers, -(2**60), 2**60, query.shape)
-      return secure_sums.FederatedPoints(_in_steps(clients), _CAPACITY).totals(query, draw, limits)
+      held = secure_sums.FederatedPoints(sample_queries.in_steps(clients), _CAPACITY)
+      return held.totals(query, draw, limits)
 
     single = secure_sums.SinglePoints(points, secure_sums.identity(3))
     found = totals(single, limits)
