@@ -67,14 +67,12 @@ _JOINED_TESTS = {
     "of_fits": ["tests.experiments.cluster_tables", "tests.multiview"],
     "of_methods": ["tests.bench", "tests.contracts", "tests.methods"],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],
-    "of_points": [
-        "tests.experiments.federated_kmeans", "tests.golden", "tests.kmeans", "tests.points",
-    ],
+    "of_points": ["tests.experiments.federated_kmeans", "tests.kmeans", "tests.points"],
     "of_private_clusters": ["tests.experiments.private_clusters", "tests.private_clusters"],
     "of_programs": ["tests.experiment_shell", "tests.experiments.dp_benchmark"],
     "of_runs": ["tests", "tests.experiments.study"],
     "of_statistics": ["tests.experiments.three_phase_emnist", "tests.statistical"],
-    "of_three_phases": ["tests.integration", "tests.tasks"],
+    "of_three_phases": ["tests.golden", "tests.integration", "tests.tasks"],
 }
 
 def _run(name, modules, deps, size, tags = [], waits = False):
