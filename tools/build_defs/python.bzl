@@ -78,8 +78,8 @@ _JOINED_TESTS = {
 def _run(name, modules, deps, size, tags = [], waits = False):
     """Declares a py_test that runs modules, and all of packages, in one process.
 
-    Of the five shares of the machine that .bazelrc gives to tests, it takes two, or one if it
-    mostly waits: so two that compute run at a time, and beside them one that waits.
+    Of the seven shares of the machine that .bazelrc gives to tests, it takes two, or one if it
+    mostly waits: so three that compute run at a time, and beside them one that waits.
     """
     native.py_test(
         name = name,
