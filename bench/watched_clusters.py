@@ -230,7 +230,12 @@ def _pooled(rows: Sequence[np.ndarray]) -> pooled_examples.PooledExamples:
   )
 
 
-def _clients(last: Data | None) -> federated_task.PooledClients:
+def clients_of(last: Data | None) -> federated_task.PooledClients:
+  """Returns a few clients of two kinds, which name their classes differently.
+
+  Args:
+    last: What the last one holds, of any finite or other numbers; by default as the others.
+  """
   rng = np.random.default_rng(3)
   clients = []
   for index in range(NUM_CLIENTS):
@@ -254,14 +259,14 @@ def build_sums(
     engine: str, folder: str, settings: plan_lib.PrivateClusters = SETTINGS,
     last: Data | None = None,
 ) -> bounded_sums.BoundedSums:
-  """Returns a few clients of two kinds, which name their classes differently.
+  """Returns the messages of `clients_of(last)`.
 
   Args:
     engine: Of `engines.ENGINES`; TFF's context must be set for TFF.
     folder: An existing folder for the files of TFF's clients, which are overwritten.
-    last: What the last client holds, of any finite or other numbers; by default as the others.
+    last: As for `clients_of`.
   """
-  clients = _clients(last)
+  clients = clients_of(last)
   held: tuple[Any, ...] = clients.train, clients.test
   if engine == engines.TFF:
     from fl_clustering.engine.tff import client_files

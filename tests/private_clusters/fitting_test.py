@@ -24,6 +24,7 @@ from fl_clustering.tasks import examples as examples_lib
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import models
 from tests import drawn_seeds
+from tests import nightly
 
 _NUM_CLIENTS = 24
 _KINDS = [place % 2 for place in range(_NUM_CLIENTS)]
@@ -89,6 +90,8 @@ class FittingTest(parameterized.TestCase):
   def test_finds_the_kinds_and_reports_those_with_test_rows_and_spends_the_budget(
       self, engine, clients_per_round
   ):
+    # By day, `engine/tff/private_clusters_test` has whole runs of TFF, and its sums are JAX's.
+    nightly.skip_by_day(self, engine == engines.TFF)
     settings = plan.PrivateClusters(2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round)
     releases = releases_lib.Releases(1e4, 1e-5, 1)
     taken_part, cache = np.zeros(_NUM_CLIENTS, int), self.create_tempdir().full_path

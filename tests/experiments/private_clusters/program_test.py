@@ -32,7 +32,7 @@ from tests.experiments.private_clusters import shared_worker
 _SIMULATION = (
     "--dataset=digits", "--num_clients=12", "--partition=permuted_labels", "--num_groups=2",
     "--image_size=7", "--examples_per_client=20", "--num_clusters=2", "--rounds=2",
-    "--epsilon=500",
+    "--epsilon=500", *nightly.either(("--engine=jax",), ()),
 )
 _SCHEMA = schema_lib.Schema(
     (

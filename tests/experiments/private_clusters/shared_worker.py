@@ -5,16 +5,19 @@ import unittest
 from unittest import mock
 
 from fl_clustering import runtime
-
-
-class _SharedWorker(runtime.LocalRuntime):
-
-  def __exit__(self, *unused_exception):
-    pass
+from tests import nightly
 
 
 def use():
-  """Has the runs of a module's tests share a worker, which ends with them."""
-  worker = functools.cache(_SharedWorker)
+  """Has the runs of a module's tests share a worker, which ends with them; by day JAX has them."""
+  if not nightly.either(False, True):
+    return
+
+  class SharedWorker(runtime.LocalRuntime):
+
+    def __exit__(self, *unused_exception):
+      pass
+
+  worker = functools.cache(SharedWorker)
   unittest.enterModuleContext(mock.patch.object(runtime, "LocalRuntime", worker))
   unittest.addModuleCleanup(lambda: worker().close())

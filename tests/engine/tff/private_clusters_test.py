@@ -1,6 +1,6 @@
-"""Spies on TFF in whole runs: only sums of all clients' messages reach the server."""
+"""Spies on TFF in whole private runs: only sums of all clients' messages reach the server."""
 
-import tempfile
+import contextlib
 from unittest import mock
 
 from absl.testing import absltest
@@ -10,10 +10,14 @@ from tensorflow_federated.python.core.impl.compiler import tree_analysis
 
 from bench import audited_clusters
 from bench import watched_clusters
+from fl_clustering import runtime
+from fl_clustering.engine import engines
 from fl_clustering.engine.tff import bounded_sums
 from fl_clustering.engine.tff import point_files
+from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import fitting
 from fl_clustering.private_clusters import releases as releases_lib
+from fl_clustering.tasks import models
 from tests import local_runtime
 
 # They take nothing from the clients to the server.
@@ -52,9 +56,8 @@ class _Spy(tff.framework.SyncContext):
     return found
 
 
-def _played(sums):
+def _played(sums, settings):
   """Returns what a run asks TFF for, and its releases."""
-  settings = audited_clusters.PLANTED.settings
   releases = releases_lib.Releases(settings.epsilon, settings.delta, 1)
   stack = tff.framework.get_context_stack()
   spy = _Spy(stack.current)
@@ -83,13 +86,16 @@ class DoorTest(absltest.TestCase):
     cls.enterClassContext(mock.patch.object(
         tff.backends.test, "replace_secure_intrinsics_with_bodies", replaced
     ))
-    folder = cls.enterClassContext(tempfile.TemporaryDirectory())
-    cls.runs = []
-    for client in ("canary", "no examples", "no examples for testing", "NaN"):
-      sums = watched_clusters.build_sums(
-          "tff", folder, audited_clusters.PLANTED.settings, audited_clusters.CLIENTS[client]()
-      )
-      cls.runs.append(_played(sums))
+    # In the worker of all tests, which takes seconds to start.
+    cls.enterClassContext(mock.patch.object(runtime, "LocalRuntime", contextlib.nullcontext))
+    settings, cls.runs = audited_clusters.PLANTED.settings, []
+    model = models.build(
+        "logistic", (watched_clusters.NUM_FEATURES,), watched_clusters.NUM_CLASSES, "float32"
+    )
+    for name in ("canary", "no examples", "no examples for testing", "NaN"):
+      clients = watched_clusters.clients_of(audited_clusters.CLIENTS[name]())
+      with clients_lib.opened(engines.TFF, settings, model, clients) as sums:
+        cls.runs.append(_played(sums, settings))
 
   def _answers(self, seen):
     """Returns the computations that sum up messages."""
