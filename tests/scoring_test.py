@@ -1,7 +1,4 @@
 import dataclasses
-import tempfile
-import unittest
-from unittest import mock
 
 from absl.testing import parameterized
 import numpy as np
@@ -9,17 +6,14 @@ import sklearn.metrics
 import tensorflow as tf
 
 from fl_clustering.engine import cost
-from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.jax import engine
 from fl_clustering.engine.tff import client_update
-from fl_clustering.engine.tff import engine
-from fl_clustering.engine.tff import evaluation
 from fl_clustering.methods import method
 from fl_clustering.tasks import federated_task
 from fl_clustering.tasks import held_out
 from fl_clustering.three_phase import result
 from fl_clustering.three_phase import scoring
 from tests import letters
-from tests import local_runtime
 from tests import small_task
 
 _task = None
@@ -30,18 +24,12 @@ _vectors = None
 def setUpModule():
   global _task, _engine, _vectors
   _task = small_task.small_task()
-  folder = tempfile.TemporaryDirectory()
-  local_runtime.use()
-  unittest.addModuleCleanup(folder.cleanup)
-  _engine = _make_engine(folder.name)
-  _vectors = np.stack([
-      np.concatenate([p.ravel() for p in _task.model.initial_parameters(np.random.default_rng(i))])
-      for i in range(3)
-  ])
+  _engine = _make_engine(_task)
+  _vectors = small_task.vectors(_task, 3)
 
 
-def _make_engine(folder, task=None):
-  return engine.Engine(task or _task, folder, 20, 0.1, seed=0)
+def _make_engine(task):
+  return engine.Engine(task, 20, 0.1, 0)
 
 
 def _confusion(vector, examples):
@@ -69,12 +57,11 @@ class ScoringTest(parameterized.TestCase):
         dataclasses.replace(one, validation=one.train) if one.client_id in "bcd" else one
         for one in _task.clients
     ]))
-    with tempfile.TemporaryDirectory() as folder:
-      engine_ = _make_engine(folder, task)
-      self.assertEqual(letters.name(engine_.validated), "bcd")
-      clients, clusters = scoring.on_clients_and_clusters(
-          engine_, _vectors, members_of, engine_.validated, "validation"
-      )
+    engine_ = _make_engine(task)
+    self.assertEqual(letters.name(engine_.validated), "bcd")
+    clients, clusters = scoring.on_clients_and_clusters(
+        engine_, _vectors, members_of, engine_.validated, "validation"
+    )
     models = {"b": _vectors[1], "c": _vectors[:2].mean(axis=0), "d": _vectors[2]}
     self.assertLen(clients, 3)
     for name, confusion in zip("bcd", clients):
@@ -93,16 +80,6 @@ class ScoringTest(parameterized.TestCase):
     np.testing.assert_array_equal(clients, every[some])
     np.testing.assert_array_equal(clusters[0], _confusion(_vectors[0], _client_test("c")))
     np.testing.assert_array_equal(clusters[2], np.zeros((10, 10)))
-
-  def test_on_global_test_which_may_fill_several_jobs(self):
-    expected = _engine.global_confusions(_vectors)
-    for vector, confusion in zip(_vectors, expected):
-      np.testing.assert_array_equal(confusion, _confusion(vector, _task.global_test))
-    with mock.patch.object(evaluation, "JOB_EXAMPLES", 100), mock.patch.object(
-        client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70
-    ), tempfile.TemporaryDirectory() as folder:
-      confusions = _make_engine(folder).global_confusions(_vectors)
-    np.testing.assert_array_equal(confusions, expected)
 
   @parameterized.parameters((("ac", "be", "d"),), (("ace", "bc", "cd"),), (("abcde", "", "b"),))
   def test_a_client_is_judged_by_the_mean_of_its_clusters_models(self, members_of):
@@ -124,17 +101,16 @@ class ScoringTest(parameterized.TestCase):
       )
 
   def test_what_is_of_a_cluster_stays_with_it_where_others_are_left_out(self):
-    with tempfile.TemporaryDirectory() as folder:
-      with_new_client = _make_engine(folder, held_out.HeldOut(num_new_clients=1).of_task(_task, 0))
-      self.assertEqual(letters.name(with_new_client.clients), "abcd")
-      outcome = result.Outcome(
-          # The first cluster is empty.
-          method.ClusterState(_vectors, letters.clusters("", "a", "bcd")),
-          np.array([0.9, 0.2, 0.6]),
-          cost.Cost(),
-      )
-      placement = method.Placement(((2,),), _vectors[[2]])
-      found = scoring.evaluate(with_new_client, outcome, placement, with_new_client.clients)
+    with_new_client = _make_engine(held_out.HeldOut(num_new_clients=1).of_task(_task, 0))
+    self.assertEqual(letters.name(with_new_client.clients), "abcd")
+    outcome = result.Outcome(
+        # The first cluster is empty.
+        method.ClusterState(_vectors, letters.clusters("", "a", "bcd")),
+        np.array([0.9, 0.2, 0.6]),
+        cost.Cost(),
+    )
+    placement = method.Placement(((2,),), _vectors[[2]])
+    found = scoring.evaluate(with_new_client, outcome, placement, with_new_client.clients)
     self.assertEqual(letters.names(found.assignment.clusters), ("a", "bcd"))
     np.testing.assert_array_equal(found.vectors, _vectors[1:])
     np.testing.assert_array_equal(found.best_accuracy, [0.2, 0.6])

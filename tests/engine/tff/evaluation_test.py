@@ -1,4 +1,6 @@
-"""Tests confusion matrices of logits against scikit-learn's."""
+"""Tests confusion matrices against scikit-learn's."""
+
+from unittest import mock
 
 from absl.testing import absltest
 import numpy as np
@@ -6,7 +8,14 @@ from sklearn import metrics
 
 from fl_clustering.engine import divergence
 from fl_clustering.engine import metrics as metrics_lib
+from fl_clustering.engine.tff import client_files
+from fl_clustering.engine.tff import client_update
 from fl_clustering.engine.tff import evaluation
+from tests import local_runtime
+from tests import small_task
+from tests.engine.tff import small_engine
+
+setUpModule = local_runtime.use
 
 
 class ConfusionsTest(absltest.TestCase):
@@ -34,3 +43,25 @@ class ConfusionsTest(absltest.TestCase):
     labels = np.array([0, 0, 1, 2, 0, 0], np.int32)
     found = evaluation.confusions_of_logits(labels, logits, files, 7, 3)
     self.assertEqual(divergence.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
+
+
+class GlobalTestTest(absltest.TestCase):
+
+  def test_it_may_fill_several_jobs(self):
+    task = small_task.small_task()
+    vectors = small_task.vectors(task, 2)
+    expected = small_engine.engine().global_confusions(vectors)
+    for vector, confusion in zip(vectors, expected, strict=True):
+      parameters = client_update.unflatten(task.model, vector)
+      logits = task.model.logits(
+          parameters, task.global_test.features.astype(np.float32) / 255, None
+      )
+      np.testing.assert_array_equal(confusion, metrics.confusion_matrix(
+          task.global_test.labels, np.argmax(logits, axis=1), labels=range(10)
+      ))
+    with (
+        mock.patch.object(evaluation, "JOB_EXAMPLES", 100),
+        mock.patch.object(client_files, "GLOBAL_TEST_FILE_EXAMPLES", 70),
+    ):
+      found = small_engine.engine().global_confusions(vectors)
+    np.testing.assert_array_equal(found, expected)
