@@ -160,8 +160,8 @@ class SinglePointsTest(parameterized.TestCase):
       ("clipped", {"residual_sums": 1e5, "counts": 2e5}),
   )
   def test_the_bits_of_as_many_clients_one_after_the_other(self, name, limits):
-    # By day, some; `test_every_kind_of_query` has all.
-    nightly.skip_by_day(self, limits is None and name not in ("clipped", "scores", "fine_sums"))
+    # By day, some; `engine/tff/point_sums_test` has all kinds.
+    nightly.skip_by_day(self, limits is None and name != "scores")
     query = sample_queries.queries()[name]
     points = sample_queries.points(2100)  # More than a block.
 
