@@ -50,10 +50,11 @@ _TESTS = {
         "dp_clustering/clustering"),
     "points/grid_scaling": ("points/grid_scaling", "points/secure_sums"),
     "points/secure_sums": (
-        "points/grid_scaling", "points/secure_sums", "kmeans/private_fit points/content"),
+        "points/grid_scaling", "points/secure_sums", "kmeans/private_fit points/content",
+        "engine/tff/point_sums"),
     "private_clusters/slot_sums": (
         "private_clusters/slot_sums", "private_clusters/fitting",
-        "private_clusters/replay private_clusters/door"),
+        "private_clusters/replay engine/tff/private_clusters"),
     "sites/questions": ("sites/questions", "sites/site"),
     "sites/site_ledger": ("sites/federation", "sites/site_folder", "sites/site"),
     "sites/masking": ("sites/masking", "sites/site"),
