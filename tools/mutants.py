@@ -48,7 +48,7 @@ _TESTS = {
     "dp_clustering/private_sums": (
         "dp_clustering/private_sums", "dp_clustering/lsh_tree dp_clustering/coreset",
         "dp_clustering/clustering"),
-    "points/grid_scaling": ("points/grid_scaling", "points/secure_sums"),
+    "points/grid_scaling": ("points/grid_scaling", "engine/tff/point_sums"),
     "points/secure_sums": (
         "points/grid_scaling", "points/secure_sums", "kmeans/private_fit points/content",
         "engine/tff/point_sums"),

@@ -160,7 +160,7 @@ class SinglePointsTest(parameterized.TestCase):
       ("clipped", {"residual_sums": 1e5, "counts": 2e5}),
   )
   def test_the_bits_of_as_many_clients_one_after_the_other(self, name, limits):
-    # By day, some; `engine/tff/point_sums_test` has all kinds.
+    # By day, some: how clients' messages are added up doesn't depend on their kind.
     nightly.skip_by_day(self, limits is None and name != "scores")
     query = sample_queries.queries()[name]
     points = sample_queries.points(2100)  # More than a block.

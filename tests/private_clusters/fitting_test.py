@@ -90,7 +90,7 @@ class FittingTest(parameterized.TestCase):
   def test_finds_the_kinds_and_reports_those_with_test_rows_and_spends_the_budget(
       self, engine, clients_per_round
   ):
-    # By day, `engine/tff/private_clusters_test` has whole runs of TFF, and its sums are JAX's.
+    # By day, `engine/bounded_sums_test` compares TFF's sums with JAX's.
     nightly.skip_by_day(self, engine == engines.TFF)
     settings = plan.PrivateClusters(2, 1e4, 1e-5, rounds=6, clients_per_round=clients_per_round)
     releases = releases_lib.Releases(1e4, 1e-5, 1)

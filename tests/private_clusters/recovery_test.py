@@ -52,7 +52,7 @@ def _task(kind, seed):
 
 
 # By JAX: TFF takes nine times as long, and both engines' totals are compared.
-@nightly.only  # By day, `fitting_test` finds the groups of a few clients, by both.
+@nightly.only  # By day, `fitting_test` finds the groups of a few clients.
 class PrivateRecoveryTest(parameterized.TestCase):
 
   @parameterized.product(kind=["rotated", "permuted_labels"], seed=[0, 1, 2])

@@ -56,7 +56,7 @@ class ReplayTest(parameterized.TestCase):
   def test_nothing_else_depends_on_a_client_and_its_messages_cost_what_the_ledger_says(
       self, engine, name
   ):
-    # Of TFF, `engine/tff/private_clusters_test` says by day what reaches the server.
+    # By day, `engine/tff/client_messages_test` bounds TFF's messages, whatever a client holds.
     nightly.skip_by_day(self, engine == engines.TFF or name not in _FEW_CASES)
     case = dataclasses.replace(audited_clusters.CASES[name], seed=1)
     found = case.replayed(self._build(engine, case.settings), _clients(engine))

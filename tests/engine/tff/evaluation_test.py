@@ -45,7 +45,7 @@ class ConfusionsTest(absltest.TestCase):
     self.assertEqual(divergence.are_finite(found.numpy()).tolist(), [True, False] * 3 + [True])
 
 
-class GlobalTestTest(absltest.TestCase):
+class GlobalConfusionsTest(absltest.TestCase):
 
   def test_it_may_fill_several_jobs(self):
     task = small_task.small_task()

@@ -8,15 +8,17 @@ import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
 
 from dp_clustering import cluster_statistics
-from fl_clustering import runtime
 from fl_clustering.engine.tff import point_files
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import grid_scaling
 from fl_clustering.points import secure_sums
+from tests import local_runtime
 from tests import nightly
 from tests.points import sample_queries
 
 _CAPACITY = 8
+
+setUpModule = local_runtime.use
 
 
 class BothWaysTest(parameterized.TestCase):
@@ -24,11 +26,6 @@ class BothWaysTest(parameterized.TestCase):
 
   Multi-view k-means, whose sums have kernels, computes in NumPy alone.
   """
-
-  @classmethod
-  def setUpClass(cls):
-    super().setUpClass()
-    cls.enterClassContext(runtime.LocalRuntime())
 
   def _both(self, parts):
     """Returns clients with these points in this process, and as TFF's."""

@@ -68,7 +68,7 @@ def _played(sums, settings):
   return spy.seen, releases.ledger.releases
 
 
-class DoorTest(absltest.TestCase):
+class WholeRunsTest(absltest.TestCase):
 
   @classmethod
   def setUpClass(cls):
@@ -87,7 +87,9 @@ class DoorTest(absltest.TestCase):
         tff.backends.test, "replace_secure_intrinsics_with_bodies", replaced
     ))
     # In the worker of all tests, which takes seconds to start.
-    cls.enterClassContext(mock.patch.object(runtime, "LocalRuntime", contextlib.nullcontext))
+    cls.workers = cls.enterClassContext(
+        mock.patch.object(runtime, "LocalRuntime", side_effect=contextlib.nullcontext)
+    )
     settings, cls.runs = audited_clusters.PLANTED.settings, []
     model = models.build(
         "logistic", (watched_clusters.NUM_FEATURES,), watched_clusters.NUM_CLASSES, "float32"
@@ -100,6 +102,9 @@ class DoorTest(absltest.TestCase):
   def _answers(self, seen):
     """Returns the computations that sum up messages."""
     return [computation for computation, _ in seen if computation in self.operators]
+
+  def test_each_run_has_a_worker(self):
+    self.assertEqual(self.workers.call_count, len(self.runs))
 
   def test_the_server_gets_one_secure_sum_for_each_entry_of_the_ledger_and_nothing_else(self):
     for seen, releases in self.runs:

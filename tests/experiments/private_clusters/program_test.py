@@ -20,6 +20,8 @@ from experiments.private_clusters import data
 from experiments.private_clusters import release
 from experiments.private_clusters import simulation
 from fl_clustering import runtime
+from fl_clustering.engine import engines
+from fl_clustering.private_clusters import clients as clients_lib
 from fl_clustering.private_clusters import slot_sums
 from fl_clustering.tables import schema as schema_lib
 from fl_clustering.tasks import registry as task_registry
@@ -29,10 +31,12 @@ from tests.experiment_shell import in_process
 from tests.experiment_shell import run_folder
 from tests.experiments.private_clusters import shared_worker
 
+# By day, `engine/tff/private_clusters_test` has whole runs of TFF.
+_ENGINE = nightly.either(("--engine=jax",), ())
 _SIMULATION = (
     "--dataset=digits", "--num_clients=12", "--partition=permuted_labels", "--num_groups=2",
     "--image_size=7", "--examples_per_client=20", "--num_clusters=2", "--rounds=2",
-    "--epsilon=500", *nightly.either(("--engine=jax",), ()),
+    "--epsilon=500", *_ENGINE,
 )
 _SCHEMA = schema_lib.Schema(
     (
@@ -95,6 +99,16 @@ class _ProgramTest(parameterized.TestCase):
     ask.assert_not_called()
     self.assertEqual(run_folder.files(os.path.join(self.base, name)), before)
 
+  def _check_engines(self):
+    """Checks that clients are of the engine that is asked for."""
+    for engine in filter(engines.is_installed, engines.ENGINES):
+      with (
+          mock.patch.object(clients_lib, "opened", side_effect=KeyboardInterrupt) as opened,
+          self.assertRaises(KeyboardInterrupt),
+      ):
+        self._run(f"of_{engine}", f"--engine={engine}")
+      self.assertEqual(opened.call_args.args[0], engine)
+
 
 class SimulationTest(_ProgramTest):
 
@@ -111,6 +125,9 @@ class SimulationTest(_ProgramTest):
     self.assertIn("NOT private", run_folder.read(self.folder, "report.html"))
     self.assertIn("privacy: epsilon 500 at delta 1e-05. The noise is 0.", self.printed)
     self.assertRegex(self.printed, r"IFCA, no privacy +– +– +0\.\d+ +0\.\d+ +\d\.\d+\n")
+
+  def test_clients_are_of_the_engine_that_is_asked_for(self):
+    self._check_engines()
 
   def test_a_model_that_the_engine_can_not_compute_is_refused(self):
     load = data.load
@@ -182,7 +199,7 @@ class _TablesTest(_ProgramTest):
     _SCHEMA.write(schema)
     cls.flags = (
         "--dataset=files", "--num_clusters=2", "--rounds=2", "--delta=0.3", "--epsilon=1", data,
-        f"--schema={schema}", *nightly.either(("--engine=jax",), ()),  # As of `SomeClientsTest`.
+        f"--schema={schema}", *_ENGINE,
     )
 
   @classmethod
@@ -253,6 +270,9 @@ class OwnTablesTest(_TablesTest):
     with mock.patch.object(logging, "warning") as warned:
       cls.folder, cls.printed = cls._run("real")
     cls.warned = warned.call_args_list
+
+  def test_clients_are_of_the_engine_that_is_asked_for(self):
+    self._check_engines()
 
   def test_is_no_simulation(self):
     (warning,) = self.warned

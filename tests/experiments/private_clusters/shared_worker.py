@@ -9,8 +9,8 @@ from tests import nightly
 
 
 def use():
-  """Has the runs of a module's tests share a worker, which ends with them; by day JAX has them."""
-  if not nightly.either(False, True):
+  """Has the runs of a module's tests share a worker; by day they run on JAX, and need none."""
+  if nightly.either(True, False):
     return
 
   class SharedWorker(runtime.LocalRuntime):
