@@ -13,6 +13,8 @@ TFF's worker process as the kernel counts it, in any turn of any launch.  A firs
 in a launch.  Run it on a quiet machine.
 """
 
+from __future__ import annotations
+
 from concurrent import futures
 import contextlib
 import functools

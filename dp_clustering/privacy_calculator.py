@@ -24,7 +24,6 @@ import math
 from typing import Any, Callable
 
 import numpy as np
-from scipy import optimize
 from scipy import special
 
 from clustering_basics import validate
@@ -98,6 +97,8 @@ def _bracketed_root(increasing: Callable[[float], float]) -> float:
 
   It is `inf` above the largest power of two.
   """
+  from scipy import optimize  # It takes long to import.  pylint: disable=g-import-not-at-top
+
   high = 1.0
   while increasing(high) < 0:
     high *= 2
