@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from unittest import mock
 import zipfile
 
 from absl.testing import parameterized
@@ -109,6 +110,26 @@ class LockedEnvTest(parameterized.TestCase):
         if not os.path.exists(importlib.util.cache_from_source(path))
     ])
 
+  def test_nothing_is_installed_without_its_hash(self):
+    installing = []
+
+    def run(command, **unused_options):
+      if "install" in command:
+        installing.append(command)
+      if command[0].endswith("uv"):
+        raise subprocess.CalledProcessError(7, command)
+      return mock.Mock(stdout="", returncode=0)
+
+    with (
+        mock.patch.object(subprocess, "run", run),
+        mock.patch.object(sys, "argv", [str(_PROGRAM), "env", "lock.txt"]),
+    ):
+      self.assertEqual(runpy.run_path(str(_PROGRAM))["main"](), 0)
+    self.assertLen(installing, 3)  # Pip installs uv, uv fails, and pip takes its place.
+    for command in installing:
+      self.assertIn("--require-hashes", command)
+
+  @nightly.only  # By day, the test above sees that both are told to compare hashes.
   def test_another_hash_is_an_error_of_both(self):
     self._add_uv(self._real_uv())
     name, _, digest = self.lock.read_text(encoding="utf-8").strip().rpartition(":")

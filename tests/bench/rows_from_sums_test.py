@@ -10,6 +10,7 @@ from dp_clustering import sum_query
 from fl_clustering.kmeans import split_and_swap
 from fl_clustering.kmeans import sum_kinds
 from fl_clustering.points import secure_sums
+from tests import nightly
 
 # To the grid of tables with two decimals.
 _NUM_COLUMNS = 10
@@ -122,8 +123,9 @@ class RowsFromSumsTest(parameterized.TestCase):
   def test_no_wrong_claims_where_some_totals_are_false(self):
     # In turn, no cell has its own totals; every sum is wrong by a step.
     falsifications = lambda totals: np.roll(totals, 1, axis=0), lambda totals: totals + (totals > 9)
+    # By day the first one, in which more is wrong.
     rows = _rows()
-    for falsified in falsifications:
+    for falsified in nightly.either(falsifications[:1], falsifications):
       questions = _questions_of_fit(rows)
       for index in range(2, len(questions), 3):
         totals = falsified(questions[index].totals)

@@ -144,8 +144,8 @@ class BothEnginesTest(parameterized.TestCase):
       (_CNN, 1, True, _SOME), (_CNN, 2, True, _EVERYONE), (_CNN, 2, False, _EVERYONE),
   )
   def test_sums_of_updates(self, name, num_clusters, is_locked, clients):
-    # By day, one of them trains a network.
-    nightly.skip_by_day(self, name == _CNN and (num_clusters == 1 or not is_locked))
+    # By day, `client_update_test` and `networks_test` look at a network's steps.
+    nightly.skip_by_day(self, name == _CNN)
     found = self._check(
         bounded_sums.ROUND, name=name, num_clusters=num_clusters, is_locked=is_locked,
         clients=clients, atol=_STEPS * len(clients),
@@ -159,7 +159,7 @@ class BothEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters((_LINEAR, 1, _EVERYONE), (_LINEAR, 2, _SOME), (_CNN, 2, _EVERYONE))
   def test_histograms_of_norms(self, name, num_clusters, clients):
-    # By day, two clusters of the linear one; `test_sums_of_updates` trains all.
+    # By day, two clusters of the linear one; `test_sums_of_updates` has one, too.
     nightly.skip_by_day(self, name == _CNN or num_clusters == 1)
     # No norm here is so near to an edge that its rounding decides.
     found = self._check(
@@ -170,7 +170,7 @@ class BothEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters((_LINEAR, 1, False), (_LINEAR, 2, True), (_CNN, 2, False))
   def test_reports(self, name, num_clusters, is_locked):
-    # By day, two clusters of the linear one; `test_sums_of_updates` trains all.
+    # By day, two clusters of the linear one; `test_sums_of_updates` has one, too.
     nightly.skip_by_day(self, name == _CNN or num_clusters == 1)
     # A quotient of integers may be rounded to either side of an integer of steps.
     found = self._check(
@@ -197,7 +197,7 @@ class BothEnginesTest(parameterized.TestCase):
 
   @parameterized.parameters(*_SHAPES)
   def test_scores(self, name):
-    nightly.skip_by_day(self, name == _CNN)  # By day, `test_sums_of_updates` trains it.
+    nightly.skip_by_day(self, name == _CNN)  # By day, see `test_sums_of_updates`.
     clients = np.array([0, 1, 3, 5, _NAN, 7, 8, _HUGE, 10, 11])
     tff, jax = (
         sums.scores(_public(sums).vectors, clients, 30)

@@ -28,7 +28,7 @@ _ALL_EXAMPLES = small_task.ALL_EXAMPLES
 _CLUSTERS = letters.clusters("abd", "bce", "c")
 _ROUND = participation.Round(2, letters.clients("abde"), 2)
 # Of methods and controls that ask the same of an engine, one.
-_ROUNDS_BY_DAY = ("kmeans", "ifca", "cfl", "pacfl", "flux", "local", "fedrep", "mr_mtl")
+_ROUNDS_BY_DAY = ("kmeans", "ifca", "cfl", "pacfl", "flux", "local", "fedrep")
 
 setUpModule = local_runtime.use
 
@@ -165,7 +165,7 @@ class EqualEnginesTest(parameterized.TestCase):
   @parameterized.parameters(*registry.METHODS, *registry.CONTROLS, *registry.PERSONAL)
   def test_a_round_of_every_method_and_control(self, name):
     # By day, `MethodRunsTest` runs the others with JAX, but for what is personal, and the tests
-    # above compare what they ask of an engine.
+    # above compare what all ask of an engine.
     nightly.skip_by_day(self, name not in _ROUNDS_BY_DAY)
     whole = own_tasks.table_task("mlp", hidden_units="7,5")
     task = dataclasses.replace(whole, clients=whole.clients[:-1], new_clients=whole.clients[-1:])

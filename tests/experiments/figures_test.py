@@ -18,9 +18,10 @@ from tests.experiments.three_phase_emnist import sample_run
 _THREE_PHASES = ("three_phase_emnist", sample_run.write)
 _SIMULATION = ("private_clusters_simulation", sample_clusters.write_simulation)
 _ODD_NAMES = ("$x$ & <b>", "y" * 90, *map(str, range(10)))
+# By day, `output_test` draws those of three phases.
 _BY_NIGHT = (
     "many_names", "one_client", "papers", "benchmark_at_one_epsilon", "simulation_of_one_cluster",
-    "study", "study_of_folds",
+    "study", "study_of_folds", "three_phases",
 )
 
 

@@ -51,6 +51,9 @@ class OutputTest(absltest.TestCase):
             "tensorboard",
         ],
     )
+    # Images have no profiles.
+    figures = {f"{figure.name}.png" for figure in experiment.EXPERIMENT.figures} - {"profiles.png"}
+    self.assertCountEqual(os.listdir(os.path.join(self.folder, "figures")), figures)
     self.assertLen(os.listdir(os.path.join(self.folder, "tensorboard")), 1)
     document = json.loads(run_folder.read(self.folder, "config.json"))
     self.assertEqual(document["experiment"], "three_phase_emnist")

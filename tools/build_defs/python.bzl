@@ -64,13 +64,14 @@ _JOINED_TESTS = {
         "tests.experiments.multi_view", "tests.experiments.own_tables", "tests.tables",
     ],
     "of_engine": ["tests.engine", "tests.engine.tff"],
-    "of_fits": ["tests.experiments.cluster_tables", "tests.multiview"],
-    "of_methods": ["tests.bench", "tests.contracts", "tests.methods"],
+    "of_fits": ["tests.experiments.cluster_tables", "tests.multiview", "tests.sites"],
+    "of_methods": [
+        "tests", "tests.bench", "tests.contracts", "tests.experiments.study", "tests.methods",
+    ],
     "of_pages": ["tests.docs", "tests.dp_clustering.demo", "tests.experiments"],
     "of_points": ["tests.experiments.federated_kmeans", "tests.kmeans", "tests.points"],
     "of_private_clusters": ["tests.experiments.private_clusters", "tests.private_clusters"],
     "of_programs": ["tests.experiment_shell", "tests.experiments.dp_benchmark"],
-    "of_runs": ["tests", "tests.experiments.study"],
     "of_statistics": ["tests.experiments.three_phase_emnist", "tests.statistical"],
     "of_three_phases": ["tests.golden", "tests.integration", "tests.tasks"],
 }
