@@ -123,6 +123,7 @@ class LockedEnvTest(parameterized.TestCase):
     with (
         mock.patch.object(subprocess, "run", run),
         mock.patch.object(sys, "argv", [str(_PROGRAM), "env", "lock.txt"]),
+        mock.patch.dict(os.environ, clear=True),
     ):
       self.assertEqual(runpy.run_path(str(_PROGRAM))["main"](), 0)
     self.assertLen(installing, 3)  # Pip installs uv, uv fails, and pip takes its place.
