@@ -8,7 +8,6 @@ process.  The workers share the folders of the data and of the run.
 from concurrent import futures
 import contextlib
 import dataclasses
-import gc
 import importlib
 import logging
 import os
@@ -112,15 +111,24 @@ def connected(cluster: str) -> Any:
     ) from e
   for name in ("distributed", "distributed.client"):
     logging.getLogger(name).setLevel(logging.CRITICAL)  # What fails is told in one line.
+
+  class Client(distributed.Client):
+
+    def start(self, **options: Any) -> None:
+      try:
+        super().start(**options)
+      except BaseException:
+        # It would close itself when it is collected, for which it takes a lock; if the next client,
+        # which has that lock, were the one to collect it, both would wait for ever.
+        self.close()
+        raise
+
   client = None
   with contextlib.suppress(OSError, ValueError, TypeError, RuntimeError, ImportError):
     with warnings.catch_warnings():
       warnings.simplefilter("ignore", distributed.versions.VersionMismatchWarning)
-      client = distributed.Client(cluster, timeout=_SECONDS_TO_CONNECT)
+      client = Client(cluster, timeout=_SECONDS_TO_CONNECT)
   if client is None:
-    # One that has not connected closes itself when it is collected, for which it takes a lock; if
-    # the next one, which has that lock, were the one to collect it, both would wait for ever.
-    gc.collect()
     raise validate.error("cluster", "be the address of a Dask scheduler that answers", cluster)
   with contextlib.ExitStack() as stack:
     stack.enter_context(client)
