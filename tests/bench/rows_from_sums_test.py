@@ -123,7 +123,7 @@ class RowsFromSumsTest(parameterized.TestCase):
   def test_no_wrong_claims_where_some_totals_are_false(self):
     # In turn, no cell has its own totals; every sum is wrong by a step.
     falsifications = lambda totals: np.roll(totals, 1, axis=0), lambda totals: totals + (totals > 9)
-    # By day the first one, in which more is wrong.
+    # By day, the first of them.
     rows = _rows()
     for falsified in nightly.either(falsifications[:1], falsifications):
       questions = _questions_of_fit(rows)
