@@ -12,7 +12,7 @@ of points is public, both of which is not private, as there.  Above 32 dimension
 PE-means' two forms may be the one with projections.  Its code adds the same draw of noise to all
 coordinates of a sum, so it is less private than stated.  diffprivlib needs no delta, and spends
 more than its epsilon; it is installed when it is first needed (`peers/diffprivlib.py`).  Our noise
-is secure and can't be repeated.  All 20 runs take about an hour on two cores, most of it in
+is secure and can't be repeated.  All 20 runs took 79 minutes on two cores, most of them in
 diffprivlib.
 """
 
@@ -22,6 +22,7 @@ import math
 import os
 import tempfile
 from typing import Iterator, Mapping, Sequence
+import warnings
 
 from absl import flags
 import numpy as np
@@ -138,10 +139,14 @@ def losses(
       ).integers(2**31))
       for epsilon in ((math.inf,) if name == methods_lib.NOT_PRIVATE else EPSILONS)
   }
-  all_centers = _of_diffprivlib(dataset, k, seeds) if name == _DIFFPRIVLIB else [
-      methods_lib.METHODS[name].run(dataset, k, epsilon, delta, None if name in _OURS else own_seed)
-      for epsilon, own_seed in seeds.items()
-  ]
+  with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # The table says what too much noise costs.
+    all_centers = _of_diffprivlib(dataset, k, seeds) if name == _DIFFPRIVLIB else [
+        methods_lib.METHODS[name].run(
+            dataset, k, epsilon, delta, None if name in _OURS else own_seed
+        )
+        for epsilon, own_seed in seeds.items()
+    ]
   for epsilon, centers in zip(seeds, all_centers):
     _, loss = metrics.nonprivate_labels_and_loss(dataset.points, centers, data_lib.RADIUS)
     yield epsilon, loss / len(dataset.points)
@@ -151,7 +156,8 @@ def _row(name: str, areas: Mapping[str, Sequence[float]]) -> list[str]:
   """Returns a data set's row of the table, from its areas by method, of one run each."""
   published = PUBLISHED[name]
   shown = [
-      f"{np.mean(of_runs):.4f} ± {np.std(of_runs, ddof=1) if len(of_runs) > 1 else 0:.4f}"
+      f"{np.mean(of_runs):.4f} ± "
+      + (f"{np.std(of_runs, ddof=1):.4f}" if len(of_runs) > 1 else "unknown")
       for of_runs in areas.values()
   ]
   return [

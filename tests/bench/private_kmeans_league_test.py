@@ -3,6 +3,7 @@ import math
 import os
 import sys
 from unittest import mock
+import warnings
 
 from absl.testing import absltest
 from absl.testing import parameterized
@@ -29,6 +30,14 @@ class ProgramTest(parameterized.TestCase):
         float(row["loss"]) for row in rows if (row["method"], row["run"]) == ("refine", "0")
     ]
     self.assertGreater(league.area(of_run), 0.133)
+
+  def test_of_one_run_the_spread_is_unknown_and_nothing_is_warned_of(self):
+    with warnings.catch_warnings():
+      warnings.simplefilter("error", UserWarning)
+      printed = in_process.run_main(
+          league.main, "--datasets=iris", "--methods=refine", "--runs=1"
+      )
+    self.assertRegex(printed, r"iris +150 +4 +3 +\d\.\d{4} ± unknown +0\.6892 +0\.2894\n")
 
   @parameterized.named_parameters(
       ("dataset", ("--datasets=mnist",), "`datasets` must be one of sklearn_4_4"),
